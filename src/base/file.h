@@ -1,0 +1,56 @@
+/* Files: read-only maps and writes that appear whole or not at all. */
+#ifndef GENAI_BASE_FILE_H
+#define GENAI_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "genai/status.h"
+
+/* A file mapped read-only. `data` is NULL when size is 0. */
+typedef struct mapped_file {
+  const uint8_t* data;
+  size_t size;
+  char* path;
+} mapped_file;
+
+genai_status* mapped_file_open(const char* path, mapped_file* out) GENAI_MUST_USE;
+void mapped_file_close(mapped_file* file); /* accepts a zeroed value */
+
+/* A file written under a temporary name in the same folder and renamed into place by commit. Dropped by abort, and by nothing else:
+ * every path out of the writer calls one of the two. */
+typedef struct atomic_file {
+  int descriptor;
+  char* path;
+  char* temporary_path;
+  uint64_t size;
+} atomic_file;
+
+genai_status* atomic_file_create(const char* path, atomic_file* out) GENAI_MUST_USE;
+genai_status* atomic_file_write(atomic_file* file, const void* data, size_t size) GENAI_MUST_USE;
+genai_status* atomic_file_commit(atomic_file* file) GENAI_MUST_USE; /* fsync, rename; the file is closed either way */
+void atomic_file_abort(atomic_file* file);                          /* close and unlink; accepts a committed one */
+
+genai_status* file_read_all(const char* path, size_t max_size, text* out) GENAI_MUST_USE;
+genai_status* file_write_atomic(const char* path, const void* data, size_t size) GENAI_MUST_USE;
+bool file_exists(const char* path);
+bool path_is_directory(const char* path);
+genai_status* directory_create(const char* path) GENAI_MUST_USE; /* with parents; existing is fine */
+genai_status* path_join(const char* directory, const char* name, char** out) GENAI_MUST_USE; /* caller frees */
+const char* path_base_name(const char* path); /* after the last '/' */
+uint64_t disk_free_bytes(const char* path);   /* UINT64_MAX if unknown */
+
+/* SHA-256 (FIPS 180-4). */
+typedef struct sha256 {
+  uint32_t state[8];
+  uint64_t length;
+  uint8_t block[64];
+} sha256;
+void sha256_init(sha256* hash);
+void sha256_update(sha256* hash, const void* data, size_t size);
+void sha256_final(sha256* hash, uint8_t digest[32]);
+void sha256_hex(const void* data, size_t size, char hex[65]);
+
+#endif

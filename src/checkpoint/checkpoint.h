@@ -1,0 +1,86 @@
+/* A checkpoint: named tensors and metadata from a GGUF file, a Hugging Face directory (config.json and safetensors) or a llama2.c file.
+ * Files are mapped; nothing is read before it is asked for. */
+#ifndef GENAI_CHECKPOINT_CHECKPOINT_H
+#define GENAI_CHECKPOINT_CHECKPOINT_H
+
+#include "base/file.h"
+#include "base/json.h"
+#include "genai/status.h"
+
+/* Element types of stored tensors. Block types follow ggml's layouts (docs/formats/gguf.md). */
+typedef enum element_type {
+  ELEMENT_F32, ELEMENT_F16, ELEMENT_BF16,
+  ELEMENT_Q4_0, ELEMENT_Q4_1, ELEMENT_Q5_0, ELEMENT_Q5_1, ELEMENT_Q8_0,
+  ELEMENT_Q2_K, ELEMENT_Q3_K, ELEMENT_Q4_K, ELEMENT_Q5_K, ELEMENT_Q6_K,
+  ELEMENT_IQ4_NL, ELEMENT_IQ4_XS, ELEMENT_MXFP4,
+  ELEMENT_TYPE_COUNT
+} element_type;
+
+const char* element_type_name(element_type type);
+uint32_t element_block_size(element_type type);  /* elements in a block: 1, 32 or 256 */
+uint32_t element_block_bytes(element_type type); /* bytes of a block */
+
+typedef struct checkpoint_tensor {
+  const char* name;
+  element_type type;
+  uint32_t rank;
+  uint64_t dims[4];    /* row-major, outermost first: a linear layer is [out, in] in every format */
+  const uint8_t* data; /* in the map */
+  uint64_t bytes;
+} checkpoint_tensor;
+
+typedef enum checkpoint_format { CHECKPOINT_GGUF, CHECKPOINT_HUGGING_FACE, CHECKPOINT_LLAMA2C } checkpoint_format;
+
+typedef struct checkpoint checkpoint;
+
+/* Opens a file or a directory; the format is recognised from its content. Pass a shard of a split GGUF and its siblings are found. */
+genai_status* checkpoint_open(const char* path, checkpoint** out) GENAI_MUST_USE;
+void checkpoint_close(checkpoint* file); /* accepts NULL */
+
+checkpoint_format checkpoint_format_of(const checkpoint* file);
+const char* checkpoint_path(const checkpoint* file);
+size_t checkpoint_tensor_count(const checkpoint* file);
+const checkpoint_tensor* checkpoint_tensor_at(const checkpoint* file, size_t index); /* in file order */
+const checkpoint_tensor* checkpoint_find(const checkpoint* file, const char* name);  /* NULL when absent; hashed */
+
+/* Rows [row, row+count) of the tensor seen as a matrix [product of outer dims, last dim], widened to float exactly as ggml and PyTorch do. */
+genai_status* checkpoint_read_rows(const checkpoint_tensor* tensor, uint64_t row, uint64_t count, float* out) GENAI_MUST_USE;
+
+/* Metadata of a Hugging Face directory: config.json and generation_config.json (absent value when there is none). */
+json_value checkpoint_config(const checkpoint* file);
+json_value checkpoint_generation_config(const checkpoint* file);
+
+/* Metadata of a GGUF file. llama2.c files present their header under the same keys ("llama.block_count" ...), so that one reader serves. */
+typedef enum gguf_type {
+  GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64
+} gguf_type; /* the file's codes, 0..12 */
+
+typedef struct gguf_value {
+  const char* key;
+  gguf_type type;
+  gguf_type element; /* for arrays */
+  uint64_t count;    /* for arrays */
+  union {
+    uint64_t u;
+    int64_t i;
+    double f;
+    bool b;
+    text_view s;
+    const void* items; /* array of numbers: packed little-endian elements, possibly unaligned; array of strings: const text_view[count] */
+  } as;
+} gguf_value;
+
+size_t checkpoint_metadata_count(const checkpoint* file);
+const gguf_value* checkpoint_metadata_at(const checkpoint* file, size_t index);
+const gguf_value* checkpoint_metadata(const checkpoint* file, const char* key); /* NULL when absent; hashed */
+/* Any integer or bool type as int64, any number as double; `fallback` when absent or of another type. */
+int64_t checkpoint_metadata_integer(const checkpoint* file, const char* key, int64_t fallback);
+double checkpoint_metadata_number(const checkpoint* file, const char* key, double fallback);
+text_view checkpoint_metadata_string(const checkpoint* file, const char* key); /* {NULL,0} when absent or not a string */
+/* Element `index` of a numeric array. */
+double gguf_array_number(const gguf_value* array, uint64_t index);
+
+/* SHA-256 over the checkpoint's files (name order), as lower-case hex: identifies it in artifacts. Reads everything once. */
+genai_status* checkpoint_fingerprint(const checkpoint* file, char hex[65]) GENAI_MUST_USE;
+
+#endif

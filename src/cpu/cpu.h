@@ -1,0 +1,30 @@
+/* The host executor: defines what every operator means. In float, or simulating the encodings on the graph's tensors the way the HTP
+ * computes them. */
+#ifndef GENAI_CPU_CPU_H
+#define GENAI_CPU_CPU_H
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "ir/executor.h"
+
+typedef enum cpu_mode {
+  CPU_FLOAT,    /* encodings are ignored; every port is F32 (tokens and positions I32) */
+  CPU_SIMULATED /* every tensor with an encoding is rounded to it; ports have the storage types of the graph */
+} cpu_mode;
+
+/* Called after each operator with its output, in float (`values[count]`, as rounded in simulated mode); also once per input. */
+typedef genai_status* (*cpu_observer)(void* user, const ir_tensor* tensor, const float* values, size_t count);
+
+typedef struct cpu_options {
+  cpu_mode mode;
+  thread_pool* pool;          /* NULL: the calling thread alone */
+  uint64_t weight_cache_bytes; /* statics kept as F32 between calls, at most this much; the rest is widened anew in each call */
+  cpu_observer observer;      /* NULL: none */
+  void* observer_user;
+  const cancel_token* cancel; /* NULL: never */
+} cpu_options;
+
+/* `graph` must outlive the executor. */
+genai_status* cpu_executor_create(const ir_graph* graph, const cpu_options* options, executor** out) GENAI_MUST_USE;
+
+#endif

@@ -1,0 +1,49 @@
+/* Quantization: recipes, calibration, and giving every tensor of a graph its encoding. */
+#ifndef GENAI_QUANTIZE_QUANTIZE_H
+#define GENAI_QUANTIZE_QUANTIZE_H
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "ir/ir.h"
+#include "model/model.h"
+
+/* What to quantize and how. Shipped recipes: 16a8w (default), 16a4w, 16a4w_block. */
+typedef struct recipe {
+  char name[64];
+  uint32_t activation_bits; /* 16 */
+  uint32_t weight_bits;     /* 8 or 4, symmetric per output channel */
+  uint32_t weight_block;    /* 0: per channel; 16, 32, 64, 128: LPBQ blocks along the input */
+  uint32_t head_bits;       /* the logits layer: 8 (or 4) */
+  uint32_t kv_bits;         /* 8 or 16 */
+  uint32_t embedding_bits;  /* 16 or 8 */
+  bool rotate_qk;           /* Hadamard rotation of post-RoPE Q and K */
+  bool weight_search;       /* per-channel scale by least squared error instead of the largest magnitude */
+} recipe;
+
+size_t recipe_count(void);
+const recipe* recipe_at(size_t index);
+/* A shipped recipe's name, or the path of a JSON file (docs/recipes.md). Unknown names: GENAI_ERROR_CONFIG_VALIDATION with the nearest. */
+genai_status* recipe_load(const char* name_or_path, recipe* out) GENAI_MUST_USE;
+genai_status* recipe_write_json(const recipe* self, text* out) GENAI_MUST_USE;
+
+/* Ranges seen in calibration, by tensor name. */
+typedef struct calibration calibration;
+typedef struct calibration_options {
+  uint32_t max_tokens_per_pass; /* AR length of the calibration graph; 0 = 512 */
+  bool rotate_qk;
+  thread_pool* pool;
+  const progress_sink* progress;
+  const cancel_token* cancel;
+} calibration_options;
+/* Runs the float host executor over each sequence of token ids (full autoregressive attention, never deployed) and observes every tensor. */
+genai_status* calibrate(const model* source, const int32_t* const* sequences, const size_t* lengths, size_t n_sequences,
+                        const calibration_options* options, calibration** out) GENAI_MUST_USE;
+void calibration_destroy(calibration* self);
+uint64_t calibration_tokens(const calibration* self);
+double calibration_seconds(const calibration* self);
+
+/* Gives every tensor of `graph` an encoding and a storage type. Deterministic; equal values in graphs of different AR length get equal
+ * encodings; KV inputs equal KV outputs. */
+genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const recipe* how, thread_pool* pool) GENAI_MUST_USE;
+
+#endif
