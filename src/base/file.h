@@ -33,6 +33,9 @@ genai_status* atomic_file_write(atomic_file* file, const void* data, size_t size
 genai_status* atomic_file_commit(atomic_file* file) GENAI_MUST_USE; /* fsync, rename; the file is closed either way */
 void atomic_file_abort(atomic_file* file);                          /* close and unlink; accepts a committed one */
 
+/* Unlinks the temporary file of every writer still open in this process: for a program that must leave at once. */
+void atomic_file_remove_all(void);
+
 genai_status* file_read_all(const char* path, size_t max_size, text* out) GENAI_MUST_USE;
 genai_status* file_write_atomic(const char* path, const void* data, size_t size) GENAI_MUST_USE;
 bool file_exists(const char* path);
@@ -51,6 +54,7 @@ typedef struct sha256 {
 void sha256_init(sha256* hash);
 void sha256_update(sha256* hash, const void* data, size_t size);
 void sha256_final(sha256* hash, uint8_t digest[32]);
+void sha256_digest_hex(const uint8_t digest[32], char hex[65]);
 void sha256_hex(const void* data, size_t size, char hex[65]);
 
 #endif
