@@ -74,6 +74,9 @@ typedef struct ir_static {
   uint64_t first_row;      /* of the stored matrix, before the order below is applied */
   ir_row_order row_order;
   uint32_t head_dim, rotary_dim; /* for IR_ROWS_ROTARY_INTERLEAVED */
+  /* Fused projections that interleave their parts: logical rows [g * group_rows, (g + 1) * group_rows) start at stored row
+   * first_row + g * group_stride. group_rows 0: one group. The head order above applies before, to logical rows. */
+  uint64_t group_rows, group_stride;
   float scale, add;        /* value = stored * scale + add */
 } ir_static;
 
@@ -164,6 +167,9 @@ typedef struct ir_graph {
   int32_t* inputs;  /* tensor ids in boundary order: tokens, mask(s), positions, keys by layer, values by layer */
   int32_t* outputs; /* logits, keys by layer, values by layer */
   uint32_t ar_length, context_length;
+  /* Open-addressing tables from name to index + 1 (0: free); graph.c keeps them. */
+  uint32_t *tensor_table, *op_table;
+  uint32_t tensor_table_size, op_table_size;
 } ir_graph;
 
 genai_status* ir_graph_create(const char* name, ir_graph** out) GENAI_MUST_USE;
@@ -181,6 +187,7 @@ genai_status* ir_graph_mark_output(ir_graph* graph, ir_tensor* tensor, ir_role r
 genai_status* ir_graph_add_op(ir_graph* graph, ir_op_kind kind, const char* name, const int32_t* inputs, uint32_t n_inputs,
                               int32_t output, ir_op** out) GENAI_MUST_USE;
 ir_tensor* ir_graph_find(const ir_graph* graph, const char* name); /* NULL when absent */
+ir_op* ir_graph_find_op(const ir_graph* graph, const char* name); /* NULL when absent */
 ir_tensor* ir_graph_find_role(const ir_graph* graph, ir_role role, int32_t layer);
 /* Takes an operator out: its consumers read `replacement` instead of its output. The output tensor must not be a boundary tensor unless
  * `replacement` takes its place there. Ids of later operators move down by one. */
@@ -191,7 +198,8 @@ genai_status* ir_graph_verify(const ir_graph* graph) GENAI_MUST_USE;
 /* A readable listing, one operator a line. */
 genai_status* ir_graph_print(const ir_graph* graph, text* out) GENAI_MUST_USE;
 
-/* Reads rows [row, row + count) of the logical matrix into out[count][cols]. */
+/* Reads rows [row, row + count) of the logical matrix into out[count][cols]. A stored vector serves as a matrix of one row or, when
+ * cols is 1, of one column. */
 genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t count, float* out) GENAI_MUST_USE;
 
 /* Bytes of a static in storage type and layout: quantized with its encoding (round half to even, clamped to the symmetric range for
