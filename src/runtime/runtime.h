@@ -13,9 +13,13 @@ typedef struct decoder decoder;
 /* The executors are borrowed. Roles must be assigned. Checks that the graphs agree (layers, shapes, types, encodings of the cache). */
 genai_status* decoder_create(executor* const* executors, size_t count, decoder** out) GENAI_MUST_USE;
 void decoder_destroy(decoder* self); /* accepts NULL */
+/* Width of the sliding window for graphs with an IR_ROLE_MASK_SLIDING input: a token attends to itself and the `window` - 1 before it.
+ * Such graphs cannot run before it is set. */
+void decoder_set_sliding_window(decoder* self, uint32_t window);
 
 uint32_t decoder_context_length(const decoder* self);
 uint32_t decoder_vocab_size(const decoder* self);
+uint32_t decoder_largest_ar(const decoder* self); /* tokens a call of the widest graph takes */
 uint32_t decoder_position(const decoder* self); /* tokens in the cache */
 void decoder_reset(decoder* self);
 genai_status* decoder_rewind(decoder* self, uint32_t position) GENAI_MUST_USE; /* forgets tokens from `position` on */
