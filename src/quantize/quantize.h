@@ -15,8 +15,9 @@ typedef struct recipe {
   uint32_t weight_block;    /* 0: per channel; 16, 32, 64, 128: LPBQ blocks along the input */
   uint32_t head_bits;       /* the logits layer: 8 (or 4) */
   uint32_t kv_bits;         /* 8 or 16 */
-  uint32_t embedding_bits;  /* 16 or 8 */
+  uint32_t embedding_bits;  /* 16 */
   bool rotate_qk;           /* Hadamard rotation of post-RoPE Q and K */
+  float range_margin;       /* calibrated 16-bit ranges are widened by this factor (1.1 = a tenth) against text not seen */
   bool weight_search;       /* per-channel scale by least squared error instead of the largest magnitude */
 } recipe;
 
@@ -38,12 +39,17 @@ typedef struct calibration_options {
 /* Runs the float host executor over each sequence of token ids (full autoregressive attention, never deployed) and observes every tensor. */
 genai_status* calibrate(const model* source, const int32_t* const* sequences, const size_t* lengths, size_t n_sequences,
                         const calibration_options* options, calibration** out) GENAI_MUST_USE;
-void calibration_destroy(calibration* self);
+void calibration_destroy(calibration* self); /* accepts NULL */
+/* Smallest and largest value seen for a tensor; false when it was not seen. */
+bool calibration_range(const calibration* self, const char* tensor, float* low, float* high);
 uint64_t calibration_tokens(const calibration* self);
 double calibration_seconds(const calibration* self);
 
 /* Gives every tensor of `graph` an encoding and a storage type. Deterministic; equal values in graphs of different AR length get equal
  * encodings; KV inputs equal KV outputs. */
 genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const recipe* how, thread_pool* pool) GENAI_MUST_USE;
+/* The same encodings as `reference`, a quantized graph of the same model and recipe with another AR length, by tensor name: cheap, and
+ * equal by construction. Both graphs have cache inputs or neither has. */
+genai_status* quantize_graph_like(ir_graph* graph, const ir_graph* reference) GENAI_MUST_USE;
 
 #endif

@@ -1,0 +1,273 @@
+/* Gives every tensor of a graph its encoding. Tensors whose bits pass through unchanged (reshape, transpose, slice, concat, gather, cache
+ * in and out) form a class and share one encoding; a class's range is the union of what calibration saw of its members and of the values
+ * of its statics. Weights get scales from the weights themselves, biases from their operator's scales. */
+#include <math.h>
+#include <string.h>
+
+#include "quantize/quantize.h"
+#include "quantize/weights.h"
+
+/* Score of a masked position below the smallest score seen: exp(-14) is under a tenth of a 16-bit softmax step. */
+static const float MASK_DISTANCE = 14.0f;
+
+typedef struct classes {
+  ir_graph* graph;
+  const calibration* ranges;
+  const recipe* how;
+  thread_pool* pool;
+  int32_t* parent;   /* union-find over tensor ids */
+  float *low, *high; /* of each class, at its root; valid when seen */
+  bool* seen;
+  bool* fixed; /* range given by meaning, not by calibration: no margin */
+  uint32_t* bits;
+} classes;
+
+static int32_t find_root(int32_t* parent, int32_t id) {
+  while (parent[id] != id) id = parent[id] = parent[parent[id]];
+  return id;
+}
+
+static void tie(classes* all, int32_t a, int32_t b) {
+  a = find_root(all->parent, a);
+  b = find_root(all->parent, b);
+  if (a != b) all->parent[a > b ? a : b] = a < b ? a : b;
+}
+
+static bool is_activation(const ir_tensor* tensor) {
+  return !tensor->integers && tensor->dtype != IR_I32;
+}
+
+static void tie_pass_through(classes* all) {
+  for (uint32_t i = 0; i < all->graph->n_ops; i++) {
+    const ir_op* op = all->graph->ops[i];
+    switch (op->kind) {
+      case IR_RESHAPE:
+      case IR_TRANSPOSE:
+      case IR_SLICE:
+      case IR_GATHER:
+        tie(all, op->inputs[0], op->output);
+        break;
+      case IR_CONCAT:
+        for (uint32_t j = 0; j < op->n_inputs; j++) tie(all, op->inputs[j], op->output);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+static void widen(classes* all, int32_t id, float low, float high) {
+  int32_t root = find_root(all->parent, id);
+  if (!all->seen[root]) {
+    all->low[root] = low;
+    all->high[root] = high;
+    all->seen[root] = true;
+    return;
+  }
+  if (low < all->low[root]) all->low[root] = low;
+  if (high > all->high[root]) all->high[root] = high;
+}
+
+static void fix(classes* all, int32_t id, float low, float high) {
+  int32_t root = find_root(all->parent, id);
+  all->low[root] = low;
+  all->high[root] = high;
+  all->seen[root] = all->fixed[root] = true;
+}
+
+static bool is_mask(const ir_tensor* tensor) {
+  return tensor->role == IR_ROLE_MASK || tensor->role == IR_ROLE_MASK_SLIDING;
+}
+
+/* The mask's encoding is part of the .pte contract: 65535 means 0, 0 means -255. */
+static void fix_by_meaning(classes* all) {
+  ir_graph* graph = all->graph;
+  for (uint32_t i = 0; i < graph->n_inputs; i++) {
+    if (is_mask(graph->tensors[graph->inputs[i]])) fix(all, graph->inputs[i], -255.0f, 0.0f);
+  }
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    if (op->kind == IR_SOFTMAX || op->kind == IR_SIGMOID) fix(all, op->output, 0.0f, 1.0f);
+    if (op->kind == IR_TANH) fix(all, op->output, -1.0f, 1.0f);
+  }
+}
+
+static bool is_weight_operand(const ir_graph* graph, int32_t id) {
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    for (uint32_t j = 1; op->kind == IR_CONV2D && j < op->n_inputs; j++) {
+      if (op->inputs[j] == id) return true;
+    }
+  }
+  return false;
+}
+
+static genai_status* collect_ranges(classes* all) {
+  ir_graph* graph = all->graph;
+  for (uint32_t i = 0; i < graph->n_tensors; i++) {
+    const ir_tensor* tensor = graph->tensors[i];
+    float low, high;
+    if (!is_activation(tensor) || all->fixed[find_root(all->parent, tensor->id)]) continue;
+    if (tensor->kind == IR_STATIC) {
+      if (is_weight_operand(graph, tensor->id)) continue;
+      GENAI_TRY(static_range(tensor->source, all->pool, &low, &high));
+      int32_t root = find_root(all->parent, tensor->id);
+      all->fixed[root] = true;
+      widen(all, tensor->id, low, high);
+    } else if (calibration_range(all->ranges, tensor->name, &low, &high)) {
+      widen(all, tensor->id, low, high);
+    }
+  }
+  /* Scores after the mask: the scores' own range, and room below for "masked". Calibration saw the float mask there. */
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    if (op->kind != IR_ADD || !(is_mask(graph->tensors[op->inputs[0]]) || is_mask(graph->tensors[op->inputs[1]]))) continue;
+    int32_t scores = find_root(all->parent, is_mask(graph->tensors[op->inputs[0]]) ? op->inputs[1] : op->inputs[0]);
+    if (!all->seen[scores]) continue;
+    fix(all, op->output, all->low[scores] - MASK_DISTANCE, all->high[scores]);
+  }
+  return NULL;
+}
+
+/* real = scale * (q + offset) over the whole unsigned range, zero exact. */
+static ir_encoding unsigned_encoding(float low, float high, uint32_t bits) {
+  double levels = (double)((1u << bits) - 1), l = low < 0 ? (double)low : 0, h = high > 0 ? (double)high : 0;
+  if (h - l < 1e-6) h = l + 1e-6;
+  double scale = (h - l) / levels, zero = rint(-l / scale);
+  zero = zero < 0 ? 0 : zero > levels ? levels : zero;
+  return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = (uint8_t)bits, .scale = (float)scale, .offset = -(int32_t)zero};
+}
+
+static genai_status* assign_activations(classes* all) {
+  ir_graph* graph = all->graph;
+  for (uint32_t i = 0; i < graph->n_tensors; i++) {
+    const ir_tensor* tensor = graph->tensors[i];
+    if (tensor->role == IR_ROLE_KEY_OUT || tensor->role == IR_ROLE_VALUE_OUT)
+      all->bits[find_root(all->parent, tensor->id)] = all->how->kv_bits;
+  }
+  for (uint32_t i = 0; i < graph->n_tensors; i++) {
+    ir_tensor* tensor = graph->tensors[i];
+    bool orphan = tensor->kind == IR_INTERMEDIATE && tensor->producer < 0;
+    if (!is_activation(tensor) || orphan || (tensor->kind == IR_STATIC && is_weight_operand(graph, tensor->id))) continue;
+    int32_t root = find_root(all->parent, tensor->id);
+    if (!all->seen[root])
+      return genai_status_create(GENAI_ERROR_INTERNAL, "tensor \"%s\": calibration saw nothing of it or of what shares its encoding",
+                                 tensor->name);
+    uint32_t bits = all->bits[root] ? all->bits[root] : all->how->activation_bits;
+    float margin = all->fixed[root] || bits < 16 ? 1.0f : all->how->range_margin;
+    tensor->encoding = unsigned_encoding(all->low[root] * margin, all->high[root] * margin, bits);
+    tensor->dtype = bits == 8 ? IR_U8 : IR_U16;
+  }
+  return NULL;
+}
+
+static genai_status* assign_bias(ir_graph* graph, const ir_op* op) {
+  const ir_tensor *input = graph->tensors[op->inputs[0]], *weight = graph->tensors[op->inputs[1]];
+  ir_tensor* bias = graph->tensors[op->inputs[2]];
+  uint32_t channels = weight->encoding.channels;
+  float* scales = arena_calloc(&graph->memory, channels, sizeof *scales);
+  if (!scales) return genai_status_out_of_memory();
+  for (uint32_t n = 0; n < channels; n++) scales[n] = input->encoding.scale * weight->encoding.scales[n];
+  bias->dtype = IR_S32;
+  bias->encoding = (ir_encoding){.kind = IR_ENCODING_PER_CHANNEL, .bits = 32, .axis = 0, .channels = channels, .scales = scales};
+  return NULL;
+}
+
+static genai_status* assign_weights(classes* all) {
+  ir_graph* graph = all->graph;
+  const ir_tensor* logits = ir_graph_find_role(graph, IR_ROLE_LOGITS, -1);
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    if (op->kind != IR_CONV2D) continue;
+    ir_tensor* weight = graph->tensors[op->inputs[1]];
+    if (weight->encoding.kind == IR_ENCODING_NONE) {
+      bool head = logits && find_root(all->parent, op->output) == find_root(all->parent, logits->id);
+      weight_format format = {.bits = all->how->weight_bits, .block = all->how->weight_block, .search = all->how->weight_search};
+      if (weight->source->constants) {
+        format = (weight_format){.bits = 8}; /* a rotation: one magnitude, exact in any number of bits */
+      } else if (head) {
+        format = (weight_format){.bits = all->how->head_bits, .search = all->how->weight_search && all->how->head_bits < 8};
+      }
+      if (format.block && weight->source->cols % format.block) {
+        log_write(LOG_WARNING, "weight \"%s\": %llu inputs are no multiple of the block size %u; quantized per channel", weight->name,
+                  (unsigned long long)weight->source->cols, format.block);
+        format.block = 0;
+      }
+      GENAI_TRY(weights_encode(graph, weight, &format, all->pool));
+    }
+    if (op->n_inputs > 2) GENAI_TRY(assign_bias(graph, op));
+  }
+  return NULL;
+}
+
+/* With a 16-bit cache the conversion before it has nothing to convert. */
+static genai_status* remove_converts(ir_graph* graph, const ir_graph* reference) {
+  for (uint32_t i = 0; i < graph->n_ops;) {
+    const ir_op* op = graph->ops[i];
+    bool keep = op->kind != IR_CONVERT || (reference && ir_graph_find(reference, graph->tensors[op->output]->name) &&
+                                           ir_graph_find(reference, graph->tensors[op->output]->name)->producer >= 0);
+    if (keep) {
+      i++;
+    } else {
+      GENAI_TRY(ir_graph_remove_op(graph, op->id, op->inputs[0]));
+    }
+  }
+  return NULL;
+}
+
+genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const recipe* how, thread_pool* pool) {
+  if (how->kv_bits == how->activation_bits) GENAI_TRY(remove_converts(graph, NULL));
+  arena scratch = {0};
+  size_t n = graph->n_tensors;
+  classes all = {.graph = graph, .ranges = ranges, .how = how, .pool = pool};
+  all.parent = arena_calloc(&scratch, n, sizeof *all.parent);
+  all.low = arena_calloc(&scratch, n, sizeof *all.low);
+  all.high = arena_calloc(&scratch, n, sizeof *all.high);
+  all.seen = arena_calloc(&scratch, n, sizeof *all.seen);
+  all.fixed = arena_calloc(&scratch, n, sizeof *all.fixed);
+  all.bits = arena_calloc(&scratch, n, sizeof *all.bits);
+  genai_status* status = NULL;
+  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.bits) {
+    status = genai_status_out_of_memory();
+    goto done;
+  }
+  for (size_t i = 0; i < n; i++) all.parent[i] = (int32_t)i;
+  tie_pass_through(&all);
+  fix_by_meaning(&all);
+  GENAI_TRY_GOTO(status, collect_ranges(&all), done);
+  GENAI_TRY_GOTO(status, assign_activations(&all), done);
+  GENAI_TRY_GOTO(status, assign_weights(&all), done);
+  status = ir_graph_verify(graph);
+done:
+  arena_deinit(&scratch);
+  return status;
+}
+
+static genai_status* copy_encoding(ir_graph* graph, ir_tensor* to, const ir_tensor* from) {
+  to->dtype = from->dtype;
+  to->encoding = from->encoding;
+  const ir_encoding* source = &from->encoding;
+  if (source->scales) {
+    to->encoding.scales = arena_dup(&graph->memory, source->scales, source->channels * sizeof *source->scales);
+    if (!to->encoding.scales) return genai_status_out_of_memory();
+  }
+  if (source->block_scales) {
+    to->encoding.block_scales = arena_dup(&graph->memory, source->block_scales, (size_t)source->channels * source->blocks);
+    if (!to->encoding.block_scales) return genai_status_out_of_memory();
+  }
+  return NULL;
+}
+
+genai_status* quantize_graph_like(ir_graph* graph, const ir_graph* reference) {
+  GENAI_TRY(remove_converts(graph, reference));
+  for (uint32_t i = 0; i < graph->n_tensors; i++) {
+    ir_tensor* tensor = graph->tensors[i];
+    if (!is_activation(tensor) || (tensor->kind == IR_INTERMEDIATE && tensor->producer < 0)) continue;
+    const ir_tensor* same = ir_graph_find(reference, tensor->name);
+    if (!same)
+      return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "tensor \"%s\" of graph \"%s\" is not in the quantized graph \"%s\"",
+                                 tensor->name, graph->name, reference->name);
+    GENAI_TRY(copy_encoding(graph, tensor, same));
+  }
+  return ir_graph_verify(graph);
+}
