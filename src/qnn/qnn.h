@@ -9,12 +9,12 @@
 
 /* ---- SoCs ---- */
 typedef struct qnn_soc {
-  const char* name;       /* "SM8650" */
-  const char* marketing;  /* "Snapdragon 8 Gen 3" */
-  uint32_t model;         /* QNN's soc id: 57 */
-  uint32_t htp_arch;      /* 75 */
-  uint32_t vtcm_mb;       /* 8 */
-  uint32_t lpai_version;  /* 0: none */
+  const char* name;      /* "SM8650" */
+  const char* marketing; /* "Snapdragon 8 Gen 3" */
+  uint32_t model;        /* QNN's soc id: 57 */
+  uint32_t htp_arch;     /* 75 */
+  uint32_t vtcm_mb;      /* 8 */
+  uint32_t lpai_version; /* 0: none */
 } qnn_soc;
 
 size_t qnn_soc_count(void);
@@ -27,10 +27,10 @@ typedef struct qnn_library qnn_library;
 
 typedef struct qnn_library_info {
   const char* directory;
-  const char* build_id;     /* as backendGetBuildId says: "v2.49.40.26..." */
+  const char* build_id; /* as backendGetBuildId says: "v2.49.40.26..." */
   uint32_t core_major, core_minor, core_patch;
   uint32_t backend_major, backend_minor, backend_patch;
-  bool is_simulator;        /* x86-64 host: contexts execute in the functional simulator */
+  bool is_simulator; /* x86-64 host: contexts execute in the functional simulator */
 } qnn_library_info;
 
 /* Loads libQnnHtp.so and libQnnSystem.so. Searched in order, the first folder that has libQnnHtp.so wins: `directory` (if not NULL, alone);
@@ -46,10 +46,11 @@ genai_status* qnn_library_describe_search(text* out) GENAI_MUST_USE;
 /* ---- Compiling ---- */
 typedef struct qnn_compile_options {
   const qnn_soc* soc;
-  bool weight_sharing;        /* one copy of equal weights in the binary; the x86-64 simulator cannot reload such a binary */
+  bool weight_sharing;         /* one copy of equal weights in the binary; the x86-64 simulator cannot reload such a binary */
   uint32_t optimization_level; /* 1, 2 or 3; 0 = 3 */
-  uint32_t vtcm_mb;           /* 0 = the SoC's */
-  bool float16;               /* float graphs computed in half precision */
+  uint32_t vtcm_mb;            /* 0 = the SoC's */
+  bool float16;                /* float graphs computed in half precision */
+  thread_pool* pool;           /* quantizes the weights; NULL: the calling thread */
   const progress_sink* progress;
   const cancel_token* cancel; /* polled between vendor calls: none of them can be interrupted */
 } qnn_compile_options;
@@ -59,7 +60,11 @@ typedef struct qnn_binary {
   size_t size;
   double build_seconds, finalize_seconds, serialize_seconds; /* building nodes; the vendor's finalize calls; getBinary */
   uint32_t n_graphs;
-  struct { const char* name; uint32_t nodes; double finalize_seconds; } graphs[8]; /* names point to the ir graphs */
+  struct {
+    const char* name;
+    uint32_t nodes;
+    double finalize_seconds;
+  } graphs[8]; /* names point to the ir graphs */
 } qnn_binary;
 
 /* Lowers every graph (float or with encodings on all tensors) into one context, finalizes in order and serialises. Boundary tensors are
@@ -81,7 +86,7 @@ typedef struct qnn_tensor_info {
 typedef struct qnn_graph_info {
   const char* name;
   uint32_t n_inputs, n_outputs;
-  const qnn_tensor_info* inputs;  /* in the binary's order */
+  const qnn_tensor_info* inputs; /* in the binary's order */
   const qnn_tensor_info* outputs;
   uint64_t spill_fill_bytes;
   uint32_t vtcm_bytes, optimization_level;
