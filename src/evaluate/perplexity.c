@@ -30,15 +30,15 @@ static genai_status* score(void* user, uint32_t position, const float* logits) {
   return NULL;
 }
 
-genai_status* evaluate_perplexity(decoder* model, const int32_t* ids, size_t count, uint32_t window, const progress_sink* progress,
+genai_status* evaluate_perplexity(decoder* model, const int32_t* ids, size_t count, uint32_t window, const progress_sink* sink,
                                   const cancel_token* cancel, perplexity_result* out) {
   uint32_t context = decoder_context_length(model);
   if (window < 2 || window > context)
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "perplexity window is %u tokens, expected 2 to the context length %u", window,
                                context);
   if (count < 2) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "perplexity needs at least 2 tokens, got %zu", count);
-  struct progress step;
-  progress_begin(&step, progress, "measuring perplexity", "tokens", count);
+  progress step;
+  progress_begin(&step, sink, "measuring perplexity", "tokens", count);
   scorer self = {.vocab = decoder_vocab_size(model)};
   uint32_t block = decoder_largest_ar(model);
   for (size_t start = 0; start + 1 < count; start += window) {
