@@ -17,9 +17,9 @@ typedef genai_status* (*cpu_observer)(void* user, const ir_tensor* tensor, const
 
 typedef struct cpu_options {
   cpu_mode mode;
-  thread_pool* pool;          /* NULL: the calling thread alone */
+  thread_pool* pool;           /* NULL: the calling thread alone */
   uint64_t weight_cache_bytes; /* statics kept as F32 between calls, at most this much; the rest is widened anew in each call */
-  cpu_observer observer;      /* NULL: none */
+  cpu_observer observer;       /* NULL: none */
   void* observer_user;
   const cancel_token* cancel; /* NULL: never */
 } cpu_options;

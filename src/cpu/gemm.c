@@ -1,0 +1,39 @@
+/* Matrix products. Large ones are oneDNN's sgemm held to one OpenMP thread: the pool above it decides what runs side by side. */
+#include "cpu/gemm.h"
+
+#include <dnnl.h>
+
+#include "cpu/kernels.h"
+
+/* libgomp; its header comes with one compiler only. */
+extern void omp_set_num_threads(int threads);
+extern int omp_get_max_threads(void);
+
+genai_status* gemm_multiply(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float* a, size_t lda, const float* b,
+                            size_t ldb, float* c, size_t ldc) {
+  int before = omp_get_max_threads(); /* the setting is the calling thread's own */
+  if (before != 1) omp_set_num_threads(1);
+  dnnl_status_t result = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a,
+                                    (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, 0.0f, c, (dnnl_dim_t)ldc);
+  if (before != 1) omp_set_num_threads(before);
+  if (result == dnnl_success) return NULL;
+  if (result == dnnl_out_of_memory) return genai_status_out_of_memory();
+  return genai_status_create(GENAI_ERROR_INTERNAL, "oneDNN refused a product of %zu x %zu x %zu with code %d", m, n, k, (int)result);
+}
+
+CPU_INLINE float dot(const float* w, const float* x, size_t k) {
+  float lanes[2 * CPU_LANES] = {0}, total = 0;
+  size_t i = 0;
+  for (; i + 2 * CPU_LANES <= k; i += 2 * CPU_LANES) {
+    for (int j = 0; j < 2 * CPU_LANES; j++) lanes[j] += w[i + j] * x[i + j];
+  }
+  for (; i < k; i++) total += w[i] * x[i];
+  for (int step = CPU_LANES; step > 0; step /= 2) {
+    for (int j = 0; j < step; j++) lanes[j] += lanes[j + step];
+  }
+  return total + lanes[0];
+}
+
+CPU_HOT void gemm_vector(const float* w, size_t rows, size_t k, const float* x, float* y) {
+  for (size_t row = 0; row < rows; row++) y[row] = dot(w + row * k, x, k);
+}

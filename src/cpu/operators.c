@@ -1,0 +1,27 @@
+/* The table of operators, and what their bodies on the pool share: scratch and the first failure. */
+#include "cpu/internal.h"
+
+const cpu_operator cpu_operators[IR_OP_KIND_COUNT] = {
+    [IR_GATHER] = {cpu_run_gather, false},       [IR_RMS_NORM] = {cpu_run_rms_norm, true}, [IR_LAYER_NORM] = {cpu_run_layer_norm, true},
+    [IR_CONV2D] = {cpu_run_linear, false},       [IR_MATMUL] = {cpu_run_matmul, false},    [IR_ADD] = {cpu_run_binary, true},
+    [IR_SUBTRACT] = {cpu_run_binary, true},      [IR_MULTIPLY] = {cpu_run_binary, true},   [IR_SIGMOID] = {cpu_run_activation, true},
+    [IR_TANH] = {cpu_run_activation, true},      [IR_GELU] = {cpu_run_activation, true},   [IR_SOFTMAX] = {cpu_run_softmax, true},
+    [IR_CONCAT] = {cpu_run_concat, false},       [IR_SLICE] = {cpu_run_slice, false},      [IR_RESHAPE] = {cpu_run_copy, true},
+    [IR_TRANSPOSE] = {cpu_run_transpose, false}, [IR_CONVERT] = {cpu_run_copy, true},
+};
+
+float* cpu_scratch_take(cpu_scratch* scratch) {
+  for (size_t i = 0;; i = (i + 1) % scratch->slots) { /* as many slots as threads: one is free */
+    if (!atomic_exchange_explicit(&scratch->taken[i], true, memory_order_acquire)) return scratch->memory + i * scratch->floats;
+  }
+}
+
+void cpu_scratch_give(cpu_scratch* scratch, float* slot) {
+  size_t index = scratch->floats ? (size_t)(slot - scratch->memory) / scratch->floats : 0;
+  atomic_store_explicit(&scratch->taken[index], false, memory_order_release);
+}
+
+void cpu_failure_set(cpu_failure* failure, genai_status* status) {
+  genai_status* none = NULL;
+  if (status && !atomic_compare_exchange_strong(&failure->first, &none, status)) genai_status_free(status);
+}
