@@ -34,6 +34,10 @@ CPU_INLINE float dot(const float* w, const float* x, size_t k) {
   return total + lanes[0];
 }
 
-CPU_HOT void gemm_vector(const float* w, size_t rows, size_t k, const float* x, float* y) {
+CPU_HOT static void dot_rows(const float* w, size_t rows, size_t k, const float* x, float* y) {
   for (size_t row = 0; row < rows; row++) y[row] = dot(w + row * k, x, k);
+}
+
+void gemm_vector(const float* w, size_t rows, size_t k, const float* x, float* y) {
+  dot_rows(w, rows, k, x, y);
 }

@@ -2,7 +2,8 @@
 #ifndef GENAI_CPU_KERNELS_H
 #define GENAI_CPU_KERNELS_H
 
-/* Sanitizers instrument the resolvers of multi-versioned functions before their runtime is ready, so those builds take the baseline. */
+/* Sanitizers instrument the resolvers of multi-versioned functions before their runtime is ready, so those builds take the baseline.
+ * For static functions only: compilers differ in the names they give the versions. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(GENAI_SANITIZED)
 #define CPU_HOT __attribute__((target_clones("avx512f", "arch=haswell", "default")))
 #else

@@ -10,7 +10,7 @@ static bool reads_by_rows(const ir_graph* graph, const ir_op* op, uint32_t input
   const ir_tensor* tensor = graph->tensors[op->inputs[input]];
   if (!tensor->source) return false;
   if (op->kind == IR_CONV2D) return input == 1;
-  return op->kind == IR_GATHER && input == 0 && op->attr.axis == 0 && tensor->source->rows == tensor->dims[0];
+  return op->kind == IR_GATHER && input == 0 && tensor->source->rows == tensor->dims[0];
 }
 
 static bool is_linear_weight(const ir_tensor* tensor) {
