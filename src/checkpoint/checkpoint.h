@@ -9,10 +9,22 @@
 
 /* Element types of stored tensors. Block types follow ggml's layouts (docs/formats/gguf.md). */
 typedef enum element_type {
-  ELEMENT_F32, ELEMENT_F16, ELEMENT_BF16,
-  ELEMENT_Q4_0, ELEMENT_Q4_1, ELEMENT_Q5_0, ELEMENT_Q5_1, ELEMENT_Q8_0,
-  ELEMENT_Q2_K, ELEMENT_Q3_K, ELEMENT_Q4_K, ELEMENT_Q5_K, ELEMENT_Q6_K,
-  ELEMENT_IQ4_NL, ELEMENT_IQ4_XS, ELEMENT_MXFP4,
+  ELEMENT_F32,
+  ELEMENT_F16,
+  ELEMENT_BF16,
+  ELEMENT_Q4_0,
+  ELEMENT_Q4_1,
+  ELEMENT_Q5_0,
+  ELEMENT_Q5_1,
+  ELEMENT_Q8_0,
+  ELEMENT_Q2_K,
+  ELEMENT_Q3_K,
+  ELEMENT_Q4_K,
+  ELEMENT_Q5_K,
+  ELEMENT_Q6_K,
+  ELEMENT_IQ4_NL,
+  ELEMENT_IQ4_XS,
+  ELEMENT_MXFP4,
   ELEMENT_TYPE_COUNT
 } element_type;
 
@@ -25,7 +37,7 @@ typedef struct checkpoint_tensor {
   element_type type;
   uint32_t rank;
   uint64_t dims[4];    /* row-major, outermost first: a linear layer is [out, in] in every format */
-  const uint8_t* data; /* in the map */
+  const uint8_t* data; /* in the map; not aligned in general */
   uint64_t bytes;
 } checkpoint_tensor;
 
@@ -33,7 +45,11 @@ typedef enum checkpoint_format { CHECKPOINT_GGUF, CHECKPOINT_HUGGING_FACE, CHECK
 
 typedef struct checkpoint checkpoint;
 
-/* Opens a file or a directory; the format is recognised from its content. Pass a shard of a split GGUF and its siblings are found. */
+/* Opens a file or a directory; the format is recognised from its content. Pass a shard of a split GGUF or of sharded safetensors and its siblings
+ * are found; a safetensors file takes the config.json beside it. Weights that are quantized already are refused, except GGUF's block types.
+ *
+ * llama2.c files are presented as a GGUF of the llama architecture: the keys below and the names "blk.N.attn_q.weight" ... Their q and k rows
+ * are in interleaved rotary order (rows 2i and 2i+1 of a head are a rotated pair), as in a GGUF of that architecture. */
 genai_status* checkpoint_open(const char* path, checkpoint** out) GENAI_MUST_USE;
 void checkpoint_close(checkpoint* file); /* accepts NULL */
 
@@ -52,7 +68,19 @@ json_value checkpoint_generation_config(const checkpoint* file);
 
 /* Metadata of a GGUF file. llama2.c files present their header under the same keys ("llama.block_count" ...), so that one reader serves. */
 typedef enum gguf_type {
-  GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64
+  GGUF_U8,
+  GGUF_I8,
+  GGUF_U16,
+  GGUF_I16,
+  GGUF_U32,
+  GGUF_I32,
+  GGUF_F32,
+  GGUF_BOOL,
+  GGUF_STRING,
+  GGUF_ARRAY,
+  GGUF_U64,
+  GGUF_I64,
+  GGUF_F64
 } gguf_type; /* the file's codes, 0..12 */
 
 typedef struct gguf_value {
@@ -80,7 +108,9 @@ text_view checkpoint_metadata_string(const checkpoint* file, const char* key); /
 /* Element `index` of a numeric array. */
 double gguf_array_number(const gguf_value* array, uint64_t index);
 
-/* SHA-256 over the checkpoint's files (name order), as lower-case hex: identifies it in artifacts. Reads everything once. */
+/* Identifies the checkpoint in artifacts, as lower-case hex. One file: its SHA-256. Several (config.json, generation_config.json, the index and
+ * the safetensors files that are used; the parts of a split GGUF): the SHA-256 of the lines "DIGEST  NAME\n" in name order, which is what
+ * `sha256sum NAMES | sha256sum` prints. Reads everything once. */
 genai_status* checkpoint_fingerprint(const checkpoint* file, char hex[65]) GENAI_MUST_USE;
 
 #endif
