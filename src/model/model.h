@@ -12,12 +12,12 @@ genai_status* model_open(const checkpoint* file, model** out) GENAI_MUST_USE;
 void model_close(model* self); /* accepts NULL */
 
 typedef struct model_info {
-  const char* family;       /* "llama" ... */
-  const char* name;         /* from metadata, or the path's last part */
+  const char* family; /* "llama" ... */
+  const char* name;   /* from metadata, or the path's last part */
   uint32_t layers, hidden, heads, kv_heads, head_dim, feed_forward, vocab;
   uint32_t trained_context; /* 0 when unknown */
   uint64_t parameters;
-  uint32_t sliding_window;  /* 0: none */
+  uint32_t sliding_window; /* 0: none */
   bool tied_embeddings;
 } model_info;
 void model_get_info(const model* self, model_info* out);
@@ -26,11 +26,11 @@ void model_get_info(const model* self, model_info* out);
 size_t model_stop_ids(const model* self, int32_t* ids, size_t capacity);
 
 typedef struct model_graph_options {
-  const char* name;          /* graph and method name: "kv_forward", "prefill_forward" */
-  uint32_t ar_length;        /* tokens per call, >= 1 */
-  uint32_t context_length;   /* C; equal to ar_length: no caches in, plain causal attention (calibration, reference) */
-  bool last_logits_only;     /* logits of the last row alone, [1, 1, V] */
-  bool rotate_qk;            /* multiply post-RoPE Q and K by a normalised Hadamard matrix (head_dim a power of two) */
+  const char* name;        /* graph and method name: "kv_forward", "prefill_forward" */
+  uint32_t ar_length;      /* tokens per call, >= 1 */
+  uint32_t context_length; /* C; equal to ar_length: no caches in, plain causal attention (calibration, reference) */
+  bool last_logits_only;   /* logits of the last row alone, [1, 1, V] */
+  bool rotate_qk;          /* multiply post-RoPE Q and K by a normalised Hadamard matrix (head_dim a power of two) */
 } model_graph_options;
 
 /* Builds the float graph: boundary tensors in the order and with the roles of ir.h. Tensor names are equal across options. */
