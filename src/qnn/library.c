@@ -126,9 +126,7 @@ static genai_status* start_backend(qnn_library* self) {
   qnn_vendor_log_clear();
   uint32_t level = log_enabled(LOG_DEBUG) ? QNN_API_LOG_INFO : QNN_API_LOG_ERROR;
   if (self->api->log_create(qnn_vendor_log, level, &self->log) != 0) self->log = NULL; /* runs without a log, too */
-  qnn_quiet_begin();
   uint64_t code = self->api->backend_create(self->log, NULL, &self->backend);
-  qnn_quiet_end();
   if (code) {
     self->backend = NULL;
     return qnn_vendor_error(self, code, "the HTP backend does not start");
@@ -197,7 +195,11 @@ genai_status* qnn_library_open(const char* directory, qnn_library** out) {
   for (size_t i = 0; i < count && !chosen; ++i) {
     if (!places[i].directory || qnn_place_has(&places[i], HTP_FILE)) chosen = &places[i];
   }
-  if (chosen) status = open_in(chosen->directory, &memory, self);
+  if (chosen) {
+    qnn_quiet_begin(); /* the simulator says something while it loads */
+    status = open_in(chosen->directory, &memory, self);
+    qnn_quiet_end();
+  }
   if (status || !chosen) {
     if (genai_status_kind(status) != GENAI_ERROR_OUT_OF_MEMORY) status = not_available(status, places, count);
     qnn_library_close(self);

@@ -15,8 +15,12 @@ static size_t kept_count; /* since the last clear; the first ones are kept, as t
 void qnn_vendor_log(const char* format, uint32_t level, uint64_t timestamp, va_list arguments) {
   (void)timestamp;
   if (level > QNN_API_LOG_ERROR && !log_enabled(LOG_DEBUG)) return;
-  char line[LINE_LENGTH];
-  vsnprintf(line, sizeof line, format, arguments);
+  char buffer[LINE_LENGTH];
+  vsnprintf(buffer, sizeof buffer, format, arguments);
+  char* line = buffer;
+  while (*line == ' ') ++line;
+  if (line[0] == '<' && line[1] && line[2] == '>') line += 3; /* a letter for the level */
+  while (*line == ' ') ++line;
   size_t length = strlen(line);
   while (length && (line[length - 1] == '\n' || line[length - 1] == ' ')) line[--length] = 0;
   if (!length) return;
