@@ -98,8 +98,8 @@ static genai_status* read_member(recipe* out, const char* source, text_view key,
     if (!given.data || given.length >= sizeof out->name)
       return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "%s: name must be a string of at most %zu bytes", source,
                                  sizeof out->name - 1);
+    memset(out->name, 0, sizeof out->name);
     memcpy(out->name, given.data, given.length);
-    out->name[given.length] = 0;
     return NULL;
   }
   const char* names[N_FIELDS];
@@ -175,7 +175,8 @@ genai_status* recipe_load(const char* name_or_path, recipe* out) {
     if (status) goto done;
     result = *known;
   }
-  strcpy(result.name, "custom");
+  memset(result.name, 0, sizeof result.name);
+  memcpy(result.name, "custom", sizeof "custom");
   json_iterator iterator = json_iterate(root);
   text_view key;
   json_value value;
