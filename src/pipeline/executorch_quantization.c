@@ -1,0 +1,145 @@
+/* The quantization strategy: export, make the quantizer, prepare, calibrate, and convert once per deployed graph. How numbers become
+ * encodings is the adapter's business. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pipeline/executorch_strategy.h"
+#include "pipeline/internal.h"
+#include "quantize/quantize.h"
+
+typedef struct quantization {
+  genai_strategy base;
+  genai_quantizer* quantizer;
+  genai_quantizer* own_quantizer;
+  genai_training_data* training; /* injected only: training data is never made up */
+} quantization;
+
+/* What an HTP architecture can compute: found out by experiment where marked in docs, else as the vendor's tables say. */
+static genai_status* check_recipe(const recipe* how, const genai_chipset* soc) {
+  if (how->weight_block && soc->htp_arch < 69)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "recipe %s quantizes weights in blocks, which needs HTP v69 or newer; %s has v%u: choose 16a8w or 16a4w",
+                               how->name, soc->name, soc->htp_arch);
+  if (how->kv_bits == 16 && soc->htp_arch < 73)
+    return genai_status_create(
+        GENAI_ERROR_CONFIG_VALIDATION,
+        "recipe %s keeps a 16-bit KV cache, whose products of two 16-bit activations need HTP v73 or newer; %s has v%u: "
+        "choose a recipe with kv_bits 8",
+        how->name, soc->name, soc->htp_arch);
+  return NULL;
+}
+
+static genai_status* validate(genai_strategy* base, const genai_context* context, const genai_chipset* soc, genai_backend backend) {
+  const quantization* self = (const quantization*)base;
+  (void)backend;
+  const genai_options* options = genai_context_options(context);
+  if (genai_options_flag(options, "qat", false) && !genai_context_training_data(context) && !self->training)
+    return genai_status_create(
+        GENAI_ERROR_CONFIG_VALIDATION,
+        "option qat asks for quantization-aware training but there is no training data, and none is ever made up; give "
+        "it with genai_context_builder_set_training_data");
+  if (self->quantizer != self->own_quantizer) return NULL; /* another quantizer has recipes of its own */
+  recipe how;
+  const char* dtype = genai_options_get(options, "dtype");
+  if (dtype) GENAI_TRY(recipe_load(dtype, &how));
+  GENAI_TRY(recipe_load(genai_options_text(options, "recipe", dtype ? dtype : EXECUTORCH_DEFAULT_RECIPE), &how));
+  return check_recipe(&how, soc);
+}
+
+static genai_status* check_input(const genai_quantization_input* input) {
+  if (!input->model) return executorch_absent("the prepared model is", "ModelLoader.load_model (stage model_preparation)");
+  if (!input->example_inputs)
+    return executorch_absent("the list of example inputs is", "ModelLoader.get_example_inputs (stage model_preparation)");
+  if (!input->calibration_data) return executorch_absent("the calibration data is", "CalibrationData.generate (stage model_preparation)");
+  if (!input->soc) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the SoC is missing from the input");
+  if (!input->backend) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the backend type is missing from the input");
+  if (genai_options_flag(input->options, "qat", false))
+    return input->training_data
+               ? genai_status_create(GENAI_ERROR_UNSUPPORTED, "quantization-aware training is not implemented; leave option qat out")
+               : executorch_absent("training data for qat is", "TrainingData.generate or genai_context_builder_set_training_data");
+  if (input->training_data) log_write(LOG_WARNING, "training data was given, but only post-training quantization is done: it is not used");
+  return NULL;
+}
+
+static genai_status* convert_graphs(quantization* self, const genai_context* context, const genai_quantization_input* input,
+                                    genai_object* set) {
+  const genai_quantizer_vtable* quantizer = self->quantizer->vtable;
+  size_t count = genai_example_inputs_graph_count(input->example_inputs);
+  for (size_t i = 0; i < (count ? count : 1); i++) {
+    size_t n_inputs = 0;
+    const char* name = count ? genai_example_inputs_graph(input->example_inputs, i) : "forward";
+    const genai_tensor_spec* inputs = count ? genai_example_inputs_tensors(input->example_inputs, i, &n_inputs) : NULL;
+    genai_object* graph = NULL;
+    GENAI_TRY(genai_context_check_cancelled(context));
+    GENAI_TRY(quantizer->convert(self->quantizer, context, name, inputs, n_inputs, &graph));
+    if (!graph) return executorch_absent("the converted graph is", "Quantizer.convert");
+    genai_status* status = genai_graph_set_add(set, name, graph);
+    genai_object_release(graph);
+    if (status) return status;
+  }
+  return NULL;
+}
+
+static genai_status* run_quantizer(quantization* self, const genai_context* context, const genai_quantization_input* input,
+                                   genai_quantization_output* output) {
+  const genai_quantizer_vtable* quantizer = self->quantizer->vtable;
+  GENAI_TRY(quantizer->export_model(self->quantizer, context, input->model, input->example_inputs));
+  genai_quantizer_request request = {.backend = *input->backend,
+                                     .soc = input->soc,
+                                     .dtype = genai_options_get(input->options, "dtype"),
+                                     .recipe = input->recipe,
+                                     .options = input->options};
+  GENAI_TRY(quantizer->make_quantizer(self->quantizer, context, &request));
+  GENAI_TRY(quantizer->prepare(self->quantizer, context));
+  GENAI_TRY(genai_context_check_cancelled(context));
+  GENAI_TRY(quantizer->calibrate(self->quantizer, context, input->calibration_data));
+  genai_object* set;
+  GENAI_TRY(genai_graph_set_create(&set));
+  genai_status* status = convert_graphs(self, context, input, set);
+  if (status) {
+    genai_object_release(set);
+    return status;
+  }
+  output->model = set;
+  return NULL;
+}
+
+static genai_status* quantize(genai_strategy* base, const genai_context* context, const genai_quantization_input* input,
+                              genai_quantization_output* output) {
+  quantization* self = (quantization*)base;
+  genai_status* status = check_input(input);
+  if (!status) status = run_quantizer(self, context, input, output);
+  return status ? genai_status_wrap_stage(status, genai_stage_name(GENAI_STAGE_QUANTIZATION), "cannot quantize the model") : NULL;
+}
+
+static void destroy(genai_strategy* base) {
+  quantization* self = (quantization*)base;
+  if (self->own_quantizer && self->own_quantizer->vtable->destroy) self->own_quantizer->vtable->destroy(self->own_quantizer);
+  mem_free(self);
+}
+
+genai_status* executorch_quantization_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
+  (void)user;
+  static const genai_strategy_vtable vtable = {.stage = GENAI_STAGE_QUANTIZATION,
+                                               .engine = "executorch",
+                                               .options = executorch_option_table,
+                                               .n_options = EXECUTORCH_OPTION_COUNT,
+                                               .validate = validate,
+                                               .quantize = quantize,
+                                               .destroy = destroy};
+  quantization* self = mem_calloc(1, sizeof *self);
+  if (!self) return genai_status_out_of_memory();
+  self->base.vtable = &vtable;
+  self->quantizer = adapters ? adapters->quantizer : NULL;
+  self->training = adapters ? adapters->training_data : NULL;
+  if (!self->quantizer) {
+    genai_status* status = executorch_quantizer_create(&self->own_quantizer);
+    if (status) {
+      mem_free(self);
+      return status;
+    }
+    self->quantizer = self->own_quantizer;
+  }
+  *out = &self->base;
+  return NULL;
+}

@@ -1,0 +1,79 @@
+/* The lock on an artifact directory, and the removal of what a killed run left there. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "pipeline/internal.h"
+
+enum { SUFFIX_LENGTH = 6 }; /* of mkstemp's names */
+
+/* Whether a name is one that atomic_file gives while it writes a kind of file that genai writes here. */
+static bool is_leftover(const char* name) {
+  static const char* const kinds[] = {".pte", ".json", ".jinja"};
+  size_t length = strlen(name);
+  if (length <= SUFFIX_LENGTH + 1 || name[length - SUFFIX_LENGTH - 1] != '.') return false;
+  if (strspn(name + length - SUFFIX_LENGTH, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != SUFFIX_LENGTH)
+    return false;
+  size_t stem = length - SUFFIX_LENGTH - 1;
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    size_t kind = strlen(kinds[i]);
+    if (stem > kind && !memcmp(name + stem - kind, kinds[i], kind)) return true;
+  }
+  return false;
+}
+
+static void remove_leftovers(const char* directory) {
+  DIR* entries = opendir(directory);
+  if (!entries) return;
+  for (const struct dirent* entry; (entry = readdir(entries));) {
+    if (!is_leftover(entry->d_name)) continue;
+    if (!unlinkat(dirfd(entries), entry->d_name, 0))
+      log_write(LOG_INFO, "removed \"%s\" in \"%s\": a run that was killed had left it", entry->d_name, directory);
+  }
+  closedir(entries);
+}
+
+genai_status* directory_lock_acquire(const char* directory, directory_lock* out) {
+  GENAI_TRY(directory_create(directory));
+  char* path;
+  GENAI_TRY(path_join(directory, ".genai.lock", &path));
+  genai_status* status = NULL;
+  int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    status = genai_status_create(GENAI_ERROR_IO,
+                                 "cannot write into the artifact directory \"%s\": %s; check its permissions or choose another one",
+                                 directory, strerror(errno));
+  } else if (flock(descriptor, LOCK_EX | LOCK_NB)) {
+    char owner[32] = "";
+    ssize_t length = errno == EWOULDBLOCK ? pread(descriptor, owner, sizeof owner - 1, 0) : 0;
+    owner[length > 0 ? length : 0] = 0;
+    owner[strspn(owner, "0123456789")] = 0;
+    status =
+        genai_status_create(GENAI_ERROR_IO, "the artifact directory \"%s\" is in use by another run%s%s; wait for it or choose another one",
+                            directory, *owner ? " with process id " : "", owner);
+  } else {
+    char owner[32];
+    int length = snprintf(owner, sizeof owner, "%ld\n", (long)getpid());
+    if (ftruncate(descriptor, 0) || pwrite(descriptor, owner, (size_t)length, 0) != length) {
+      /* The id only makes another run's message better. */
+    }
+    remove_leftovers(directory);
+  }
+  mem_free(path);
+  if (status) {
+    if (descriptor >= 0) close(descriptor);
+    return status;
+  }
+  out->descriptor = descriptor;
+  return NULL;
+}
+
+void directory_lock_release(directory_lock* lock) {
+  if (lock->descriptor >= 0) close(lock->descriptor);
+  lock->descriptor = -1;
+}
