@@ -245,10 +245,24 @@ static int layer_type(json_value config, uint32_t layer) {
   return -1;
 }
 
+/* The same from a GGUF file's pattern: one flag per layer, or every how many layers attention is full; -1 when it says nothing. */
+static int stored_pattern(const model* self, uint32_t layer) {
+  char key[128];
+  snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", self->architecture);
+  const gguf_value* value = checkpoint_metadata(self->file, key);
+  if (!value) return -1;
+  if (value->type == GGUF_ARRAY) {
+    bool flags = value->element != GGUF_STRING && value->element != GGUF_ARRAY;
+    return flags && layer < value->count ? gguf_array_number(value, layer) != 0 : -1;
+  }
+  int64_t nth = checkpoint_metadata_integer(self->file, key, 0);
+  return nth < 1 ? -1 : (layer + 1) % (uint64_t)nth != 0;
+}
+
 static bool is_sliding(const model* self, json_value config, uint32_t layer) {
   const family* row = self->family;
   if (!self->sliding_window) return false;
-  int named = self->gguf ? -1 : layer_type(config, layer);
+  int named = self->gguf ? stored_pattern(self, layer) : layer_type(config, layer);
   switch (row->window) {
     case WINDOW_NONE:
       return false;

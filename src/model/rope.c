@@ -264,7 +264,9 @@ genai_status* rope_read_metadata(model* self) {
   rule->rotary_dim = rotary_dim > 0 && rotary_dim <= self->head_dim ? (uint32_t)rotary_dim : UINT32_MAX;
   rule->original_context = metadata_number(self, "rope.scaling.original_context_length", self->trained_context);
   rule->factor = metadata_number(self, "rope.scaling.factor", metadata_number(self, "rope.scale_linear", 1));
-  double attention_factor = metadata_number(self, "rope.scaling.attn_factor", NAN);
+  double attention_factor = metadata_number(self, "rope.scaling.attn_factor", metadata_number(self, "rope.scaling.yarn_attn_factor", NAN));
+  rule->beta_fast = metadata_number(self, "rope.scaling.yarn_beta_fast", 32);
+  rule->beta_slow = metadata_number(self, "rope.scaling.yarn_beta_slow", 1);
 
   char key[128];
   snprintf(key, sizeof key, "%s.rope.scaling.type", self->architecture);
