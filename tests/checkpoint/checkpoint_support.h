@@ -125,8 +125,8 @@ static inline void scratch_write(const char* name, const void* data, size_t size
   assert_int_equal(fwrite(data, 1, size, file), size);
   assert_int_equal(fclose(file), 0);
 }
-static inline void scratch_write_text(const char* name, const char* text) {
-  scratch_write(name, text, strlen(text));
+static inline void scratch_write_text(const char* name, const char* content) {
+  scratch_write(name, content, strlen(content));
 }
 static inline void scratch_copy(const char* from, const char* name) {
   mapped_file file;
