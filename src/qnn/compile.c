@@ -1,8 +1,7 @@
 /* Graphs of the IR into a context binary: context, graphs, the vendor's finalize, serialisation, and the check of what came out. How
  * operators map is in lower/. */
-#include <malloc.h>
 #include <stdio.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include "qnn/lower/lower.h"
 
@@ -57,9 +56,9 @@ static genai_status* build_graph(compilation* self, const ir_graph* ir, qnn_api_
 }
 
 static genai_status* finalize_graph(compilation* self, const ir_graph* ir, qnn_api_handle graph) {
-  qnn_quiet_begin();
+  qnn_quiet_begin(STDOUT_FILENO);
   uint64_t code = self->library->api->graph_finalize(graph, NULL, NULL);
-  qnn_quiet_end();
+  qnn_quiet_end(STDOUT_FILENO);
   if (!code) return NULL;
   genai_status* status = qnn_vendor_error(self->library, code, "graph '%s' (%u operators) cannot be finalized for %s", ir->name, ir->n_ops,
                                           self->options->soc->name);
@@ -99,9 +98,9 @@ static genai_status* serialize(compilation* self, qnn_binary* out) {
   if (code || size == 0) return qnn_vendor_error(self->library, code, "the context does not tell the size of its binary");
   out->data = mem_alloc(size);
   if (!out->data) return genai_status_out_of_memory();
-  qnn_quiet_begin();
+  qnn_quiet_begin(STDOUT_FILENO);
   code = self->library->api->context_get_binary(self->context, out->data, size, &written);
-  qnn_quiet_end();
+  qnn_quiet_end(STDOUT_FILENO);
   if (code || written == 0 || written > size) {
     return qnn_vendor_error(self->library, code, "the context does not serialise (%llu of %llu bytes written)", (unsigned long long)written,
                             (unsigned long long)size);

@@ -1,6 +1,7 @@
 /* Executing context binaries: a context per binary, and executors for its graphs. Nothing here compiles. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "qnn/qnn_internal.h"
 
@@ -20,9 +21,9 @@ genai_status* qnn_context_open(qnn_library* library, const void* data, size_t si
   GENAI_TRY_GOTO(status, qnn_binary_read(library, data, size, &self->info, &self->tensors), failed);
   qnn_vendor_log_clear();
   GENAI_TRY_GOTO(status, qnn_device_create(library, self->info.soc_model, &self->device), failed);
-  qnn_quiet_begin();
+  qnn_quiet_begin(STDOUT_FILENO);
   uint64_t code = library->api->context_create_from_binary(library->backend, self->device, NULL, data, size, &self->context, NULL);
-  qnn_quiet_end();
+  qnn_quiet_end(STDOUT_FILENO);
   if (code) {
     self->context = NULL;
     status = qnn_vendor_error(library, code, "the context binary (%zu bytes, built by %s) does not load", size, self->info.build_id);

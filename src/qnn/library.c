@@ -4,6 +4,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "qnn/qnn_internal.h"
@@ -146,7 +147,10 @@ static genai_status* open_in(const char* directory, arena* memory, qnn_library* 
     GENAI_TRY(check_only_library(path));
     preload_dependencies(directory, memory);
   }
-  GENAI_TRY(load(directory, HTP_FILE, memory, &self->htp));
+  qnn_quiet_begin(STDERR_FILENO); /* nothing of ours is logged meanwhile */
+  genai_status* status = load(directory, HTP_FILE, memory, &self->htp);
+  qnn_quiet_end(STDERR_FILENO);
+  if (status) return status;
   char origin[4096];
   if (!directory) {
     if (dlinfo(self->htp, RTLD_DI_ORIGIN, origin) != 0) strcpy(origin, ".");
@@ -196,9 +200,9 @@ genai_status* qnn_library_open(const char* directory, qnn_library** out) {
     if (!places[i].directory || qnn_place_has(&places[i], HTP_FILE)) chosen = &places[i];
   }
   if (chosen) {
-    qnn_quiet_begin(); /* the simulator says something while it loads */
+    qnn_quiet_begin(STDOUT_FILENO); /* the simulator says something while it loads */
     status = open_in(chosen->directory, &memory, self);
-    qnn_quiet_end();
+    qnn_quiet_end(STDOUT_FILENO);
   }
   if (status || !chosen) {
     if (genai_status_kind(status) != GENAI_ERROR_OUT_OF_MEMORY) status = not_available(status, places, count);

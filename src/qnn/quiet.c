@@ -1,5 +1,6 @@
-/* Keeps the vendor's prints off the caller's standard output. QAIRT 2.47 to 2.49 print progress and a bandwidth summary through stdio
- * while a graph is finalized; there is no switch for it, so descriptor 1 points elsewhere meanwhile. */
+/* Keeps the vendor's prints off the caller's streams. QAIRT 2.47 to 2.49 print progress and a bandwidth summary on standard output while
+ * a graph is finalized, and all print a notice while they load, 2.47 on standard error; there is no switch for it, so the descriptor
+ * points elsewhere meanwhile. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,32 +10,38 @@
 
 #include "qnn/qnn_internal.h"
 
-static pthread_mutex_t quiet_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned quiet_depth;
-static int saved_stdout = -1;
-static int captured = -1; /* a memory file when the debug log wants the text */
+typedef struct silenced {
+  unsigned depth;
+  int saved;    /* a copy of the caller's descriptor, or -1 when it was closed */
+  int captured; /* a memory file when the debug log wants the text, or -1 */
+} silenced;
 
-void qnn_quiet_begin(void) {
+static pthread_mutex_t quiet_lock = PTHREAD_MUTEX_INITIALIZER;
+static silenced streams[2] = {{.saved = -1, .captured = -1}, {.saved = -1, .captured = -1}}; /* standard output, standard error */
+
+void qnn_quiet_begin(int descriptor) {
+  FILE* stream = descriptor == STDOUT_FILENO ? stdout : stderr;
+  silenced* self = &streams[descriptor - STDOUT_FILENO];
   pthread_mutex_lock(&quiet_lock);
-  if (quiet_depth++ == 0) {
-    fflush(stdout); /* what the caller has buffered belongs to the caller's stream */
-    saved_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    captured = log_enabled(LOG_DEBUG) ? memfd_create("qnn-stdout", MFD_CLOEXEC) : -1;
-    int target = captured >= 0 ? captured : open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (target >= 0) {
-      if (saved_stdout >= 0) dup2(target, STDOUT_FILENO); /* descriptor 1 was closed: leave it so */
-      if (target != captured) close(target);
+  if (self->depth++ == 0) {
+    fflush(stream); /* what the caller has buffered belongs to the caller's stream */
+    self->saved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    if (self->saved >= 0) {
+      self->captured = log_enabled(LOG_DEBUG) ? memfd_create("qnn-prints", MFD_CLOEXEC) : -1;
+      int target = self->captured >= 0 ? self->captured : open("/dev/null", O_WRONLY | O_CLOEXEC);
+      if (target >= 0) dup2(target, descriptor);
+      if (target >= 0 && target != self->captured) close(target);
     }
   }
   pthread_mutex_unlock(&quiet_lock);
 }
 
-static void log_captured(void) {
+static void log_captured(int file) {
   char line[256];
   size_t length = 0;
   char chunk[1024];
   off_t position = 0;
-  for (ssize_t got; (got = pread(captured, chunk, sizeof chunk, position)) > 0; position += got) {
+  for (ssize_t got; (got = pread(file, chunk, sizeof chunk, position)) > 0; position += got) {
     for (ssize_t i = 0; i < got; ++i) {
       bool ends = chunk[i] == '\n' || chunk[i] == '\r';
       if (!ends) line[length++] = chunk[i];
@@ -47,20 +54,23 @@ static void log_captured(void) {
   if (length) log_write(LOG_DEBUG, "QNN prints: %.*s", (int)length, line);
 }
 
-void qnn_quiet_end(void) {
+void qnn_quiet_end(int descriptor) {
+  FILE* stream = descriptor == STDOUT_FILENO ? stdout : stderr;
+  silenced* self = &streams[descriptor - STDOUT_FILENO];
+  int captured = -1;
   pthread_mutex_lock(&quiet_lock);
-  if (--quiet_depth == 0) {
-    fflush(stdout); /* the vendor's prints share this buffer */
-    if (saved_stdout >= 0) {
-      dup2(saved_stdout, STDOUT_FILENO);
-      close(saved_stdout);
-      saved_stdout = -1;
+  if (--self->depth == 0) {
+    fflush(stream); /* the vendor's prints share this buffer */
+    if (self->saved >= 0) {
+      dup2(self->saved, descriptor);
+      close(self->saved);
     }
-    if (captured >= 0) {
-      log_captured();
-      close(captured);
-      captured = -1;
-    }
+    captured = self->captured;
+    self->saved = self->captured = -1;
   }
   pthread_mutex_unlock(&quiet_lock);
+  if (captured >= 0) {
+    log_captured(captured);
+    close(captured);
+  }
 }

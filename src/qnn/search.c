@@ -49,10 +49,10 @@ static genai_status* place_add(place_list* list, const char* directory, const ch
 
 /* A folder that a person names may be the one with the libraries or the unpacked wheel around it. */
 static genai_status* place_add_named(place_list* list, const char* directory, const char* origin) {
-  GENAI_TRY(place_add(list, directory, origin));
   char* inner = arena_printf(list->memory, "%s/" WHEEL_FOLDER, directory);
   if (!inner) return genai_status_out_of_memory();
-  return path_is_directory(inner) ? place_add(list, inner, origin) : NULL;
+  const qnn_place outer = {.directory = directory};
+  return place_add(list, path_is_directory(inner) && !qnn_place_has(&outer, "libQnnHtp.so") ? inner : directory, origin);
 }
 
 static int compare_newest_first(const void* a, const void* b) {

@@ -76,7 +76,9 @@ genai_status* qnn_lowering_add(qnn_lowering* self, const ir_op* op, const char* 
                             .inputs = inputs,
                             .n_outputs = 1,
                             .outputs = &output}};
-  uint64_t code = self->library->api->graph_add_node(self->graph, node);
+  /* Adding does not check: a product of 9 heads with 3 would be compiled to something. */
+  uint64_t code = self->library->api->backend_validate_op(self->library->backend, node);
+  if (!code) code = self->library->api->graph_add_node(self->graph, node);
   if (code) return refused(self, op, type, code);
   ++self->nodes;
   return NULL;
