@@ -42,7 +42,8 @@ typedef struct token_stream {
   const tokenizer* tokenizer;
   bool keep_special;
   bool at_start;
-  text pending;
+  size_t strip_left; /* leading characters still to be stripped */
+  text pending;      /* bytes that are not a whole code point yet */
 } token_stream;
 void token_stream_init(token_stream* stream, const tokenizer* self, bool keep_special);
 genai_status* token_stream_push(token_stream* stream, int32_t id, text* out) GENAI_MUST_USE;
@@ -50,8 +51,8 @@ genai_status* token_stream_finish(token_stream* stream, text* out) GENAI_MUST_US
 void token_stream_deinit(token_stream* stream);
 
 int32_t tokenizer_vocab_size(const tokenizer* self);
-int32_t tokenizer_bos_id(const tokenizer* self); /* -1 when there is none */
-int32_t tokenizer_eos_id(const tokenizer* self); /* -1 when there is none */
+int32_t tokenizer_bos_id(const tokenizer* self);                  /* -1 when there is none */
+int32_t tokenizer_eos_id(const tokenizer* self);                  /* -1 when there is none */
 int32_t tokenizer_find(const tokenizer* self, const char* token); /* id of a token's exact content, or -1 */
 /* The stored content of a token (byte-level BPE: in its printable alphabet). {NULL,0} outside the vocabulary. */
 text_view tokenizer_token(const tokenizer* self, int32_t id);

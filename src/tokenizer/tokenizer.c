@@ -1,0 +1,232 @@
+/* A tokenizer's life and what can be asked of it. Encoding is in encode.c, decoding in decode.c, the formats in load_*.c. */
+#include "tokenizer/tokenizer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "tokenizer/tokenizer_internal.h"
+
+genai_status* tokenizer_create(tokenizer** out) {
+  tokenizer* self = mem_calloc(1, sizeof *self);
+  if (!self) return genai_status_out_of_memory();
+  self->bos_id = self->eos_id = self->unknown_id = -1;
+  self->bpe.unknown_id = self->unigram.unknown_id = -1;
+  for (int i = 0; i < 256; i++) self->bpe.byte_ids[i] = self->unigram.byte_ids[i] = -1;
+  genai_status* status = unicode_classes_init(&self->classes);
+  if (status) {
+    mem_free(self);
+    return status;
+  }
+  *out = self;
+  return NULL;
+}
+
+genai_status* tokenizer_finish(tokenizer* self) {
+  if (self->tokens.count == 0) return genai_status_create(GENAI_ERROR_BAD_FILE, "the vocabulary is empty");
+  if (!self->tokens.slots) GENAI_TRY(vocabulary_index(&self->tokens));
+  if (self->model == MODEL_BPE && !self->bpe.merges) GENAI_TRY(bpe_reserve_merges(&self->bpe, 0));
+  int32_t* ids[] = {&self->bos_id, &self->eos_id, &self->unknown_id};
+  for (size_t i = 0; i < 3; i++) {
+    if (!vocabulary_text(&self->tokens, *ids[i]).data) *ids[i] = -1;
+  }
+  return added_tokens_build(&self->added, &self->normalize, &self->classes);
+}
+
+void tokenizer_close(tokenizer* self) {
+  if (!self) return;
+  vocabulary_deinit(&self->tokens);
+  vocabulary_deinit(&self->bytes);
+  unicode_classes_deinit(&self->classes);
+  added_tokens_deinit(&self->added);
+  normalizer_deinit(&self->normalize);
+  segmenter_deinit(&self->segment);
+  bpe_deinit(&self->bpe);
+  unigram_deinit(&self->unigram);
+  decoder_deinit(&self->decode);
+  prefix_set_deinit(&self->keep);
+  mem_free(self->prefix.ids);
+  mem_free(self->suffix.ids);
+  mem_free(self->kind);
+  mem_free(self->chat_template);
+  mem_free(self);
+}
+
+genai_status* tokenizer_set_kind(tokenizer* self, const char* format, ...) {
+  char buffer[128];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(buffer, sizeof buffer, format, arguments);
+  va_end(arguments);
+  char* kind = mem_strdup(buffer);
+  if (!kind) return genai_status_out_of_memory();
+  mem_free(self->kind);
+  self->kind = kind;
+  return NULL;
+}
+
+genai_status* tokenizer_set_chat_template(tokenizer* self, text_view source) {
+  if (!source.data) return NULL;
+  char* copy = mem_strndup(source.data, source.length);
+  if (!copy) return genai_status_out_of_memory();
+  mem_free(self->chat_template);
+  self->chat_template = copy;
+  self->chat_template_length = source.length;
+  return NULL;
+}
+
+genai_status* template_append(template_ids* self, int32_t id) {
+  int32_t* ids = mem_realloc_array(self->ids, self->count + 1, sizeof *ids);
+  if (!ids) return genai_status_out_of_memory();
+  self->ids = ids;
+  ids[self->count++] = id;
+  return NULL;
+}
+
+void tokenizer_find_byte_tokens(const vocabulary* tokens, int32_t byte_ids[256]) {
+  static const char digits[] = "0123456789ABCDEF";
+  for (int i = 0; i < 256; i++) {
+    char content[6] = {'<', '0', 'x', digits[i >> 4], digits[i & 15], '>'};
+    byte_ids[i] = vocabulary_find(tokens, content, sizeof content);
+  }
+}
+
+genai_status* tokenizer_use_byte_symbols(tokenizer* self) {
+  text bytes = {0};
+  genai_status* status = vocabulary_reserve(&self->bytes, self->tokens.count, self->tokens.pool_length);
+  for (int32_t id = 0; id < self->tokens.count && !status; id++) {
+    text_view token = vocabulary_text(&self->tokens, id);
+    if (!token.data) continue;
+    text_clear(&bytes);
+    bool printable = true; /* otherwise the token stands for itself, as in the reference's decoder */
+    for (size_t i = 0; i < token.length && !status;) {
+      uint32_t codepoint = 0;
+      size_t length = utf8_decode(token.data + i, token.length - i, &codepoint);
+      int byte = length ? byte_level_byte(codepoint) : -1;
+      printable = printable && byte >= 0;
+      if (!printable) break;
+      status = text_append_char(&bytes, (char)byte);
+      i += length;
+    }
+    unsigned flags = self->tokens.flags[id];
+    if (!status && printable && bytes.length == 1 && !(flags & (TOKEN_OUTSIDE | TOKEN_UNUSED))) {
+      int32_t* symbol = &self->bpe.byte_ids[(uint8_t)bytes.data[0]];
+      if (*symbol < 0) *symbol = id;
+    }
+    if (!status) {
+      /* Tokens that stand for themselves are not words of the model. */
+      status = vocabulary_set(&self->bytes, id, printable ? bytes.data : token.data, printable ? bytes.length : token.length,
+                              (uint8_t)(flags | (printable ? 0 : TOKEN_OUTSIDE)));
+    }
+  }
+  text_deinit(&bytes);
+  self->bpe.byte_symbols = true;
+  if (!status && self->bpe.ignore_merges) {
+    status = vocabulary_index(&self->bytes);
+    self->bpe.whole_words = &self->bytes;
+  }
+  return status;
+}
+
+genai_status* merge_builder_add(merge_builder* builder, text_view left, text_view right) {
+  tokenizer* owner = builder->owner;
+  size_t skip = owner->bpe.word_prefix ? strlen(owner->bpe.word_prefix) : 0;
+  if (skip > right.length) skip = 0;
+  text_clear(&builder->joined);
+  GENAI_TRY(text_append(&builder->joined, left.data, left.length));
+  GENAI_TRY(text_append(&builder->joined, right.data + skip, right.length - skip));
+  text_view joined = {builder->joined.data, builder->joined.length};
+  const text_view parts[3] = {left, right, joined};
+  int32_t ids[3];
+  for (size_t i = 0; i < 3; i++) {
+    ids[i] = vocabulary_find(&owner->tokens, parts[i].data, parts[i].length);
+    if (ids[i] < 0) {
+      return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: merge %u (\"%.*s\" \"%.*s\") needs \"%.*s\", which is not in the vocabulary",
+                                 builder->source, (unsigned)builder->rank, (int)(left.length > 64 ? 64 : left.length), left.data,
+                                 (int)(right.length > 64 ? 64 : right.length), right.data,
+                                 (int)(parts[i].length > 64 ? 64 : parts[i].length), parts[i].data);
+    }
+  }
+  return bpe_add_merge(&owner->bpe, (uint32_t)ids[0], (uint32_t)ids[1], builder->rank++, (uint32_t)ids[2]);
+}
+
+genai_status* merge_builder_add_line(merge_builder* builder, text_view line) {
+  const char* space = line.length > 1 ? memchr(line.data + 1, ' ', line.length - 1) : NULL;
+  if (!space) {
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: merge %u is \"%.*s\"; two tokens with a space between them were expected",
+                               builder->source, (unsigned)builder->rank, (int)(line.length > 64 ? 64 : line.length), line.data);
+  }
+  size_t left = (size_t)(space - line.data);
+  return merge_builder_add(builder, (text_view){line.data, left}, (text_view){space + 1, line.length - left - 1});
+}
+
+void merge_builder_deinit(merge_builder* builder) {
+  text_deinit(&builder->joined);
+}
+
+int32_t tokenizer_vocab_size(const tokenizer* self) {
+  return self->tokens.count;
+}
+int32_t tokenizer_bos_id(const tokenizer* self) {
+  return self->bos_id;
+}
+int32_t tokenizer_eos_id(const tokenizer* self) {
+  return self->eos_id;
+}
+int32_t tokenizer_find(const tokenizer* self, const char* token) {
+  return vocabulary_find(&self->tokens, token, strlen(token));
+}
+text_view tokenizer_token(const tokenizer* self, int32_t id) {
+  return vocabulary_text(&self->tokens, id);
+}
+bool tokenizer_is_special(const tokenizer* self, int32_t id) {
+  return vocabulary_flags(&self->tokens, id) & TOKEN_SPECIAL;
+}
+const char* tokenizer_kind(const tokenizer* self) {
+  return self->kind ? self->kind : "tokenizer";
+}
+
+text_view tokenizer_chat_template(const tokenizer* self) {
+  return (text_view){self->chat_template, self->chat_template ? self->chat_template_length : 0};
+}
+
+/* Contents that end a turn or a text in the models genai knows; one that a vocabulary holds as a control token is a stop token of it. */
+static const char* const end_markers[] = {
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|eot|>",
+    "<|return|>",
+    "<|call|>",
+    "<EOT>",
+    "<|end_of_turn|>",
+    "<|endofturn|>",
+    "[|endofturn|]",
+    "<end_of_utterance>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<\xef\xbd\x9c"
+    "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", /* DeepSeek, with its full-width bars */
+};
+
+size_t tokenizer_stop_ids(const tokenizer* self, int32_t* ids, size_t capacity) {
+  /* In the harmony format (<|return|>, <|call|>) a message inside a turn ends with <|end|>, which does not end the turn. */
+  bool harmony = tokenizer_find(self, "<|return|>") >= 0 && tokenizer_find(self, "<|call|>") >= 0;
+  size_t count = 0;
+  if (self->eos_id >= 0) {
+    if (count < capacity) ids[count] = self->eos_id;
+    count++;
+  }
+  for (size_t i = 0; i < sizeof end_markers / sizeof end_markers[0]; i++) {
+    int32_t id = tokenizer_find(self, end_markers[i]);
+    if (id < 0 || id == self->eos_id || !(self->tokens.flags[id] & (TOKEN_SPECIAL | TOKEN_ADDED))) continue;
+    if (harmony && strcmp(end_markers[i], "<|end|>") == 0) continue;
+    if (count < capacity) ids[count] = id;
+    count++;
+  }
+  return count;
+}
