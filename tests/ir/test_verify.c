@@ -90,7 +90,7 @@ static ir_graph* build_case(const op_case* c) {
     char name[8] = {'i', (char)('0' + i), 0};
     const shape* s = &c->inputs[i];
     if (c->statics & 1u << i) {
-      bool linear = s->rank == 4;
+      bool linear = s->rank == 4 && s->dims[0] == 1;
       ir_static source = {.rows = linear ? s->dims[3] : 1, .cols = linear ? s->dims[2] : count_of(s), .scale = 1};
       source.constants = arena_calloc(&graph->memory, (size_t)count_of(s), sizeof(float));
       assert_ok(ir_graph_add_static(graph, name, s->rank, s->dims, &source, &inputs[i]));
