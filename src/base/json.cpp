@@ -364,6 +364,10 @@ bool json_next(json_iterator* iterator, text_view* key, json_value* value) {
 }
 
 size_t json_format_number(double value, char out[32]) {
+  if (value == 0 && std::signbit(value)) { /* "-0" would read back as the integer 0 */
+    memcpy(out, "-0.0", 4);
+    return 4;
+  }
   std::to_chars_result result = std::to_chars(out, out + 32, value);
   return static_cast<size_t>(result.ptr - out);
 }
