@@ -113,20 +113,18 @@ static inline uint64_t load_u64(const uint8_t* p) {
   return value;
 }
 
-/* Exact widening of one half-precision number (IEEE 754 binary16), NaN payloads included. */
+/* Exact widening of one half-precision number (IEEE 754 binary16), NaN payloads included. Without branches, so that loops over it vectorise, and
+ * without subnormal floats on the way, so that a process that flushes them gets the same numbers. */
 static inline float half_to_float(uint16_t half) {
-  uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+  uint32_t exponent = half & 0x7C00u;
   uint32_t rest = (uint32_t)(half & 0x7FFFu) << 13;
+  float small = (float)(int32_t)(half & 0x3FFu) * 0x1p-24f;
   uint32_t bits;
-  if ((half & 0x7C00u) == 0x7C00u) {
-    bits = rest | 0x7F800000u;
-  } else if (half & 0x7C00u) {
-    bits = rest + (112u << 23); /* exponent bias 127 - 15 */
-  } else {
-    float magnitude = (float)(half & 0x3FFu) * 0x1p-24f;
-    __builtin_memcpy(&bits, &magnitude, sizeof bits);
-  }
-  bits |= sign;
+  __builtin_memcpy(&bits, &small, sizeof bits);
+  uint32_t normal = 0u - (exponent != 0);
+  uint32_t special = 0u - (exponent == 0x7C00u);
+  bits = (bits & ~normal) | ((rest + (112u << 23)) & normal); /* exponent bias 127 - 15 */
+  bits |= (0x7F800000u & special) | (uint32_t)(half & 0x8000u) << 16;
   float value;
   __builtin_memcpy(&value, &bits, sizeof value);
   return value;

@@ -261,7 +261,7 @@ static void test_every_byte_changed(void** state) {
   for (size_t at = 0; at < b.size; ++at) {
     for (unsigned bit = 0; bit < 10; ++bit, ++tried) {
       uint8_t before = b.data[at];
-      b.data[at] = bit < 8 ? (uint8_t)(before ^ 1u << bit) : bit == 8 ? 0xFF : (uint8_t)~before;
+      b.data[at] = (uint8_t)(bit < 8 ? before ^ 1u << bit : bit == 8 ? 0xFFu : ~(unsigned)before);
       refused += refused_with_words(try_gguf(&b));
       b.data[at] = before;
     }
