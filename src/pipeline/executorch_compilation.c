@@ -1,6 +1,5 @@
 /* The compilation strategy: fans a model out into its graphs, gathers what the artifact says about itself, and hands both to the compiler.
  * Lowering and files are the compiler adapter's business. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -62,6 +61,19 @@ static void file_stem(const char* model, char stem[128]) {
   }
   stem[length] = 0;
   if (!length) strcpy(stem, "model");
+}
+
+genai_status* executorch_artifact_path(const char* directory, const char* name, const char* model, const char* soc, const char* suffix,
+                                       char** out) {
+  genai_chipset chipset;
+  GENAI_TRY(genai_chipset_find(soc, &chipset));
+  char stem[128];
+  file_stem(model, stem);
+  text file = {0};
+  genai_status* status = text_printf(&file, "%s.%s%s", name ? name : stem, chipset.name, suffix);
+  if (!status) status = path_join(directory, file.data, out);
+  text_deinit(&file);
+  return status;
 }
 
 /* The graph of one set of example inputs: its quantized form, or the prepared model itself. */

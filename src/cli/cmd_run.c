@@ -1,0 +1,143 @@
+/* genai run: the whole pipeline. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/pipeline_run.h"
+#include "pipeline/executorch.h"
+
+static const option_spec options[] = {
+    {NULL, NULL, false, "what to run"},
+    {"--soc", "NAME", false, "the chip to compile for, such as SM8650 (genai soc lists them)"},
+    {"--prompt", "TEXT", true, "a prompt; may be given several times"},
+    {"--ids", "LIST", true, "a prompt as token ids, such as 1,22,333; may be given several times"},
+    {"--until", "STAGE", false, "stop after model_preparation, quantization, compilation or inference"},
+    {"--from", "STAGE", false, "begin at a stage; inference begins from the artifact that an earlier run stored"},
+    {"--skip", "STAGE", true, "leave a stage out; without quantization the model is compiled in half precision"},
+    {"--engine", "NAME", true, "engine of every stage, or STAGE=NAME for one (executorch)"},
+    {"--backend", "NAME", false, "htp, gpu or lpai (htp)"},
+    {"--device", "NAME", false, "where the artifact runs: host is the simulator on this machine (host)"},
+    {NULL, NULL, false, "how to compile"},
+    {"--artifact-dir", "DIR", false, "where artifacts go (./genai_artifacts)"},
+    {"--name", "NAME", false, "first part of the artifacts' names (the model's file name)"},
+    {"--recipe", "NAME", false, "quantization recipe: a name (genai recipes lists them) or a JSON file (16a8w)"},
+    {"--mode", "MODE", false, "kv: a decode graph alone; hybrid: prefill and decode (hybrid)"},
+    {"--prefill-ar", "N", false, "tokens of one prefill call (128)"},
+    {"--context", "N", false, "context length, prompt and answer together (512)"},
+    {"--calibration", "FILE", false, "text to calibrate on, in place of the built-in set"},
+    {"--calibration-samples", "N", false, "calibrate on at most N samples"},
+    {"--twin", "HOW", false,
+     "the artifact for the simulator: process compiles it beside the device's, inline after it, off not at all (process)"},
+    {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},
+    {"--threads", "N", false, "worker threads; 0 is one per processor (0)"},
+    {"--set", "KEY=VALUE", true, "any option of the pipeline by its own name"},
+    OPTIONS_GENERATION,
+    OPTIONS_OUTPUT,
+};
+
+/* What --until, --from and --skip leave out, as bits. */
+static genai_status* stages_to_skip(const arguments* given, unsigned* out, bool* from_inference) {
+  genai_stage_kind stage;
+  unsigned skip = 0;
+  if (argument_given(given, "--until")) {
+    GENAI_TRY(genai_stage_find(argument_value(given, "--until"), &stage));
+    for (unsigned i = stage + 1u; i < GENAI_STAGE_COUNT; i++) skip |= 1u << i;
+  }
+  if (argument_given(given, "--from")) {
+    GENAI_TRY(genai_stage_find(argument_value(given, "--from"), &stage));
+    if (stage == GENAI_STAGE_QUANTIZATION || stage == GENAI_STAGE_COMPILATION)
+      return genai_status_create(
+          GENAI_ERROR_CONFIG_VALIDATION,
+          "--from %s is not possible: nothing is stored between preparation and compilation; expected model_preparation or "
+          "inference",
+          genai_stage_name(stage));
+    for (unsigned i = 0; i < (unsigned)stage; i++) skip |= 1u << i;
+    *from_inference = stage == GENAI_STAGE_INFERENCE;
+  }
+  for (size_t i = 0; i < argument_count(given, "--skip"); i++) {
+    GENAI_TRY(genai_stage_find(argument_at(given, "--skip", i), &stage));
+    skip |= 1u << stage;
+  }
+  if (skip == (1u << GENAI_STAGE_COUNT) - 1) return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "no stage is left to run");
+  *out = skip;
+  return NULL;
+}
+
+static genai_status* add_stored_artifact(const arguments* given, genai_context_builder* builder) {
+  const char* directory = argument_value(given, "--artifact-dir");
+  char* path;
+  GENAI_TRY(executorch_artifact_path(directory ? directory : "./genai_artifacts", argument_value(given, "--name"), given->positionals[0],
+                                     argument_value(given, "--soc"), ".sim.pte", &path));
+  genai_status* status = genai_context_builder_add_artifact(builder, path);
+  mem_free(path);
+  return status;
+}
+
+static genai_status* fill_context(cli* app, const arguments* given, bool inference, bool from_inference, genai_context_builder* builder) {
+  static const option_mapping mappings[] = {{"--name", "name"},
+                                            {"--recipe", "recipe"},
+                                            {"--mode", "mode"},
+                                            {"--prefill-ar", "prefill_ar"},
+                                            {"--context", "context"},
+                                            {"--calibration", "calibration_file"},
+                                            {"--calibration-samples", "calibration_samples"},
+                                            {"--twin", "simulator_twin"},
+                                            {"--threads", "threads"}};
+  const char* soc = argument_value(given, "--soc");
+  if (!soc)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "--soc is missing: the chip to compile for, such as SM8650 (genai soc lists them)");
+  GENAI_TRY(genai_context_builder_set_model(builder, given->positionals[0]));
+  GENAI_TRY(genai_context_builder_set_soc(builder, soc));
+  if (argument_given(given, "--artifact-dir"))
+    GENAI_TRY(genai_context_builder_set_artifact_directory(builder, argument_value(given, "--artifact-dir")));
+  GENAI_TRY(run_set_prompts(app, given, inference, builder));
+  /* The program knows its own threads, so that a child process is safe; the library's default is one process. */
+  GENAI_TRY(genai_context_builder_set_option(builder, "simulator_twin", "process"));
+  GENAI_TRY(cli_map_options(given, mappings, sizeof mappings / sizeof mappings[0], builder));
+  if (from_inference) GENAI_TRY(add_stored_artifact(given, builder));
+  return run_set_generation(app, given, builder);
+}
+
+static genai_status* build_context(cli* app, const arguments* given, bool inference, bool from_inference, genai_context** out) {
+  genai_context_builder* builder;
+  GENAI_TRY(genai_context_builder_create(&builder));
+  genai_status* status = fill_context(app, given, inference, from_inference, builder);
+  if (!status) status = genai_context_builder_build(builder, out);
+  genai_context_builder_destroy(builder);
+  return status;
+}
+
+static genai_status* run(cli* app, const arguments* given) {
+  genai_pipeline_options how = {0};
+  bool from_inference = false;
+  GENAI_TRY(stages_to_skip(given, &how.skip_stages, &from_inference));
+  genai_engine_proxy* proxy;
+  GENAI_TRY(run_set_engine(given, &proxy));
+  genai_pipeline* pipeline = NULL;
+  genai_context* context = NULL;
+  genai_status* status = genai_pipeline_from_proxy(proxy, &how, &pipeline);
+  genai_engine_proxy_destroy(proxy);
+  bool inference = !(how.skip_stages & 1u << GENAI_STAGE_INFERENCE);
+  if (!status) status = build_context(app, given, inference, from_inference, &context);
+  if (!status) status = run_pipeline(app, pipeline, context);
+  genai_context_destroy(context);
+  genai_pipeline_destroy(pipeline);
+  return status;
+}
+
+const command_spec command_run = {
+    .name = "run",
+    .positionals = "MODEL",
+    .min_positionals = 1,
+    .max_positionals = 1,
+    .summary = "checkpoint to artifact to text: prepare, quantize, compile, infer",
+    .details =
+        "MODEL is a GGUF file, a Hugging Face directory or a llama2.c file. Writes NAME.SOC.pte for the device, NAME.SOC.sim.pte for the\n"
+        "simulator and tokenizer.json into the artifact directory. Generated text goes to stdout, everything else to stderr.",
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .run = run,
+};

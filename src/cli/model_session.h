@@ -1,0 +1,30 @@
+/* A model ready to give logits, on any of the executors: for `logits` and `eval`. */
+#ifndef GENAI_CLI_MODEL_SESSION_H
+#define GENAI_CLI_MODEL_SESSION_H
+
+#include "cli/cli.h"
+#include "pipeline/session.h"
+#include "tokenizer/tokenizer.h"
+
+#define OPTIONS_MODEL_SESSION                                                                                              \
+  {"--on", "WHERE", false,                                                                                                 \
+   "float: the host executor on the checkpoint; simulated: the same with the recipe's encodings; htp: the "                \
+   "HTP simulator (float)"},                                                                                               \
+      {"--recipe", "NAME", false, "quantization recipe for simulated and htp (16a8w)"},                                    \
+      {"--prefill-ar", "N", false, "tokens of one prefill call (128)"}, {"--context", "N", false, "context length (512)"}, \
+      {"--calibration", "FILE", false, "text to calibrate on, in place of the built-in set"},                              \
+      {"--soc", "NAME", false, "for a checkpoint on htp: the chip to compile for (SM8650)"},                               \
+      {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},                              \
+      {"--threads", "N", false, "worker threads; 0 is one per processor (0)"}, {                                           \
+    "--set", "KEY=VALUE", true, "any option of the pipeline by its own name"                                               \
+  }
+
+typedef struct model_session model_session;
+/* Opens the positional argument: a checkpoint, or with --on htp also a .pte. A checkpoint on htp is compiled into a temporary folder first. */
+genai_status* model_session_open(cli* app, const arguments* given, model_session** out) GENAI_MUST_USE;
+void model_session_close(model_session* self); /* accepts NULL */
+session* model_session_get(model_session* self);
+const tokenizer* model_session_tokenizer(const model_session* self); /* NULL: none */
+const cancel_token* cli_cancel_token(const cli* app);
+
+#endif

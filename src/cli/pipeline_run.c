@@ -1,0 +1,294 @@
+/* From parsed arguments to a pipeline's context, and from its result to what people and programs read. */
+#include "cli/pipeline_run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+genai_status* run_set_prompts(cli* app, const arguments* given, bool required, genai_context_builder* builder) {
+  (void)app;
+  size_t n_texts = argument_count(given, "--prompt"), n_ids = argument_count(given, "--ids");
+  if (!n_texts && !n_ids) {
+    if (!required) return genai_context_builder_set_no_inference(builder);
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "a prompt is missing: give --prompt TEXT or --ids LIST%s",
+                               !strcmp(given->command->name, "run") ? ", or stop before inference with --until compilation" : "");
+  }
+  const char** texts = mem_calloc(n_texts + 1, sizeof *texts);
+  if (!texts) return genai_status_out_of_memory();
+  for (size_t i = 0; i < n_texts; i++) texts[i] = argument_at(given, "--prompt", i);
+  genai_status* status = n_texts == 1 && !n_ids ? genai_context_builder_set_prompt(builder, texts[0])
+                                                : genai_context_builder_set_prompts(builder, texts, n_texts);
+  mem_free(texts);
+  for (size_t i = 0; !status && i < n_ids; i++) {
+    int32_t* ids;
+    size_t count;
+    GENAI_TRY(parse_ids("--ids", argument_at(given, "--ids", i), &ids, &count));
+    status = genai_context_builder_add_prompt_ids(builder, ids, count);
+    mem_free(ids);
+  }
+  return status;
+}
+
+static genai_status* set_pairs(const arguments* given, genai_context_builder* builder) {
+  for (size_t i = 0; i < argument_count(given, "--set"); i++) {
+    const char* pair = argument_at(given, "--set", i);
+    size_t length = strcspn(pair, "=");
+    if (!length || !pair[length])
+      return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "--set is \"%s\", expected key=value, such as max_new_tokens=64", pair);
+    char* key = mem_strndup(pair, length);
+    if (!key) return genai_status_out_of_memory();
+    genai_status* status = genai_context_builder_set_option(builder, key, pair + length + 1);
+    mem_free(key);
+    if (status) return status;
+  }
+  return NULL;
+}
+
+genai_status* run_set_generation(cli* app, const arguments* given, genai_context_builder* builder) {
+  static const option_mapping mappings[] = {{"--max-new-tokens", "max_new_tokens"},
+                                            {"--system", "system_prompt"},
+                                            {"--raw", "raw_prompt"},
+                                            {"--temperature", "temperature"},
+                                            {"--top-k", "top_k"},
+                                            {"--top-p", "top_p"},
+                                            {"--repetition-penalty", "repetition_penalty"},
+                                            {"--seed", "seed"},
+                                            {"--device", "device"},
+                                            {"--qnn-dir", "qnn_dir"}};
+  GENAI_TRY(cli_map_options(given, mappings, sizeof mappings / sizeof mappings[0], builder));
+  const char* path = argument_value(given, "--chat-template");
+  if (path) {
+    text source = {0};
+    genai_status* status = file_read_all(path, 16 << 20, &source);
+    if (!status) status = genai_context_builder_set_option(builder, "chat_template", source.data ? source.data : "");
+    text_deinit(&source);
+    if (status) return status;
+  }
+  GENAI_TRY(set_pairs(given, builder));
+  GENAI_TRY(genai_context_builder_set_cancel(builder, app->cancel));
+  GENAI_TRY(genai_context_builder_set_progress(builder, cli_progress, app));
+  return genai_context_builder_set_text(builder, cli_text, app);
+}
+
+genai_status* run_set_engine(const arguments* given, genai_engine_proxy** out) {
+  genai_engine_choice choices[16];
+  char stages[16][32];
+  size_t n = 0;
+  genai_backend backend = GENAI_BACKEND_HTP;
+  if (argument_value(given, "--backend")) GENAI_TRY(genai_backend_find(argument_value(given, "--backend"), &backend));
+  for (size_t i = 0; i < argument_count(given, "--engine"); i++) {
+    const char* value = argument_at(given, "--engine", i);
+    size_t length = strcspn(value, "=");
+    if (!value[length]) { /* one engine for every stage */
+      for (unsigned s = 0; s < GENAI_STAGE_COUNT && n < 16; s++)
+        choices[n++] = (genai_engine_choice){genai_stage_name((genai_stage_kind)s), value};
+      continue;
+    }
+    if (length >= sizeof stages[0] || n == 16)
+      return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "--engine is \"%s\", expected NAME or STAGE=NAME", value);
+    memcpy(stages[n], value, length);
+    stages[n][length] = 0;
+    choices[n] = (genai_engine_choice){stages[n], value + length + 1};
+    n++;
+  }
+  return genai_engine_proxy_create(choices, n, backend, out);
+}
+
+/* ---- What came of it ---- */
+static uint64_t file_bytes(const char* path) {
+  struct stat info;
+  return stat(path, &info) ? 0 : (uint64_t)info.st_size;
+}
+
+static const char* state_name(genai_stage_state state) {
+  static const char* const names[] = {"skipped", "not reached", "completed", "failed"};
+  return names[state];
+}
+
+static double rate(uint64_t tokens, double seconds) {
+  return seconds > 0 ? (double)tokens / seconds : 0;
+}
+
+static void print_metrics(cli* app, const genai_inference_output* output) {
+  const genai_metrics* m = &output->run.metrics;
+  char memory[32];
+  format_bytes(m->peak_memory_bytes, memory);
+  /* The first token of each answer comes out of prefill. */
+  uint64_t decoded = m->new_tokens > output->run.n_generations ? m->new_tokens - output->run.n_generations : 0;
+  cli_line(app, "inference  load %.2f s, first token after %.2f s, prefill %.2f tok/s (%llu tokens), decode %.3f tok/s (%llu tokens)",
+           m->load_seconds, m->ttft_seconds, rate(m->prompt_tokens, m->prefill_seconds), (unsigned long long)m->prompt_tokens,
+           rate(decoded, m->decode_seconds), (unsigned long long)m->new_tokens);
+  for (size_t i = 0; i < output->run.n_generations; i++) {
+    if (output->run.n_generations > 1 || strcmp(output->run.generations[i].end, "stop token"))
+      cli_line(app, "answer %zu ended: %s", i + 1, output->run.generations[i].end);
+  }
+  if (m->simulated) cli_line(app, "This ran on the x86-64 simulator: its speed says nothing about the speed of a device.");
+}
+
+static void print_summary(cli* app, const genai_pipeline_report* report, const genai_inference_output* output) {
+  char size[32];
+  cli_line(app, "%s", "");
+  for (size_t i = 0; i < report->artifacts.count; i++) {
+    format_bytes(file_bytes(report->artifacts.items[i]), size);
+    cli_line(app, "artifact   %s  %s", report->artifacts.items[i], size);
+  }
+  if (report->runtime_tokenizer) {
+    format_bytes(file_bytes(report->runtime_tokenizer), size);
+    cli_line(app, "tokenizer  %s  %s", report->runtime_tokenizer, size);
+  }
+  for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) {
+    const genai_stage_timing* stage = &report->stages[i];
+    if (stage->state != GENAI_STAGE_COMPLETED && stage->state != GENAI_STAGE_FAILED) continue;
+    format_bytes(stage->peak_memory_bytes, size);
+    cli_line(app, "stage      %-18s %8.3f s  peak memory %s%s", genai_stage_name((genai_stage_kind)i), stage->seconds, size,
+             stage->state == GENAI_STAGE_FAILED ? "  failed" : "");
+  }
+  format_bytes(memory_peak_bytes(), size);
+  double twin_memory = 0;
+  bool twin = genai_statistics_get(&report->statistics, "twin.peak_memory_bytes", &twin_memory);
+  char twin_size[32];
+  format_bytes((uint64_t)twin_memory, twin_size);
+  cli_line(app, "total      %.1f s, peak memory %s%s%s", report->seconds, size,
+           twin ? ", and in the process that compiled for the simulator " : "", twin ? twin_size : "");
+  if (output->run.n_generations) print_metrics(app, output);
+}
+
+static void write_metrics(json_writer* writer, const genai_metrics* m) {
+  const struct {
+    const char* key;
+    double value;
+  } numbers[] = {{"load_seconds", m->load_seconds},
+                 {"ttft_seconds", m->ttft_seconds},
+                 {"prefill_seconds", m->prefill_seconds},
+                 {"decode_seconds", m->decode_seconds},
+                 {"execute_seconds", m->execute_seconds}};
+  json_begin_object(writer);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    json_key(writer, numbers[i].key);
+    json_write_number(writer, numbers[i].value);
+  }
+  json_key(writer, "prompt_tokens");
+  json_write_unsigned(writer, m->prompt_tokens);
+  json_key(writer, "new_tokens");
+  json_write_unsigned(writer, m->new_tokens);
+  json_key(writer, "peak_memory_bytes");
+  json_write_unsigned(writer, m->peak_memory_bytes);
+  json_key(writer, "simulated");
+  json_write_bool(writer, m->simulated);
+  json_end_object(writer);
+}
+
+static void write_generation(json_writer* writer, const genai_generation* generation) {
+  json_begin_object(writer);
+  json_key(writer, "prompt");
+  json_write_string(writer, generation->prompt);
+  json_key(writer, "text");
+  json_write_string(writer, generation->text);
+  json_key(writer, "ids");
+  json_begin_array(writer);
+  for (size_t i = 0; i < generation->n_ids; i++) json_write_integer(writer, generation->ids[i]);
+  json_end_array(writer);
+  json_key(writer, "end");
+  json_write_string(writer, generation->end);
+  json_key(writer, "metrics");
+  write_metrics(writer, &generation->metrics);
+  json_end_object(writer);
+}
+
+static void write_stages(json_writer* writer, const genai_pipeline_report* report) {
+  json_key(writer, "stages");
+  json_begin_array(writer);
+  for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) {
+    const genai_stage_timing* stage = &report->stages[i];
+    json_begin_object(writer);
+    json_key(writer, "stage");
+    json_write_string(writer, genai_stage_name((genai_stage_kind)i));
+    json_key(writer, "state");
+    json_write_string(writer, state_name(stage->state));
+    json_key(writer, "seconds");
+    json_write_number(writer, stage->seconds);
+    json_key(writer, "peak_memory_bytes");
+    json_write_unsigned(writer, stage->peak_memory_bytes);
+    json_end_object(writer);
+  }
+  json_end_array(writer);
+}
+
+static genai_status* print_facts(const genai_context* context, const genai_pipeline_report* report, const genai_inference_output* output) {
+  text out = {0};
+  json_writer writer;
+  json_writer_init(&writer, &out, false);
+  json_begin_object(&writer);
+  json_key(&writer, "model");
+  json_write_string(&writer, genai_context_model(context));
+  json_key(&writer, "soc");
+  json_write_string(&writer, genai_context_soc(context));
+  json_key(&writer, "artifacts");
+  json_begin_array(&writer);
+  for (size_t i = 0; i < report->artifacts.count; i++) {
+    json_begin_object(&writer);
+    json_key(&writer, "path");
+    json_write_string(&writer, report->artifacts.items[i]);
+    json_key(&writer, "bytes");
+    json_write_unsigned(&writer, file_bytes(report->artifacts.items[i]));
+    json_end_object(&writer);
+  }
+  json_end_array(&writer);
+  json_key(&writer, "tokenizer");
+  json_write_string(&writer, report->runtime_tokenizer);
+  write_stages(&writer, report);
+  json_key(&writer, "seconds");
+  json_write_number(&writer, report->seconds);
+  json_key(&writer, "peak_memory_bytes");
+  json_write_unsigned(&writer, memory_peak_bytes());
+  json_key(&writer, "statistics");
+  json_begin_object(&writer);
+  for (size_t i = 0; i < report->statistics.count; i++) {
+    json_key(&writer, report->statistics.items[i].name);
+    json_write_number(&writer, report->statistics.items[i].value);
+  }
+  json_end_object(&writer);
+  json_key(&writer, "results");
+  json_begin_array(&writer);
+  for (size_t i = 0; i < output->run.n_generations; i++) write_generation(&writer, &output->run.generations[i]);
+  json_end_array(&writer);
+  json_key(&writer, "files");
+  json_begin_array(&writer);
+  for (size_t i = 0; i < output->files.count; i++) json_write_string(&writer, output->files.items[i]);
+  json_end_array(&writer);
+  if (output->run.n_generations) {
+    json_key(&writer, "metrics");
+    write_metrics(&writer, &output->run.metrics);
+  }
+  json_end_object(&writer);
+  genai_status* status = cli_print_json(&writer, &out);
+  text_deinit(&out);
+  return status;
+}
+
+static void print_ids(const genai_inference_output* output) {
+  for (size_t i = 0; i < output->run.n_generations; i++) {
+    const genai_generation* generation = &output->run.generations[i];
+    if (generation->text) continue;
+    for (size_t j = 0; j < generation->n_ids; j++) printf("%s%d", j ? "," : "", generation->ids[j]);
+    putchar('\n');
+  }
+}
+
+genai_status* run_pipeline(cli* app, genai_pipeline* pipeline, const genai_context* context) {
+  genai_inference_output output = {0};
+  genai_pipeline_report report = {0};
+  genai_status* status = genai_pipeline_invoke(pipeline, context, &output, &report);
+  if (!status && !app->json) print_ids(&output);
+  bool ran = false;
+  for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) ran |= report.stages[i].state > GENAI_STAGE_NOT_REACHED;
+  if (ran) print_summary(app, &report, &output);
+  if (!status && app->json) status = print_facts(context, &report, &output);
+  genai_pipeline_report_deinit(&report);
+  genai_inference_output_deinit(&output);
+  return status;
+}
