@@ -89,10 +89,11 @@ static genai_status* load_merges(const checkpoint* file, tokenizer* self) {
   const gguf_value* merges = NULL;
   GENAI_TRY(string_array(file, "tokenizer.ggml.merges", &merges));
   GENAI_TRY(bpe_reserve_merges(&self->bpe, (size_t)merges->count));
-  merge_builder builder = {.owner = self, .source = checkpoint_path(file)};
+  merge_builder builder = {.model = &self->bpe, .tokens = &self->tokens, .source = checkpoint_path(file)};
   genai_status* status = NULL;
   const text_view* lines = merges->as.items;
   for (uint64_t i = 0; i < merges->count && !status; i++) status = merge_builder_add_line(&builder, lines[i]);
+  if (!status) status = merge_builder_finish(&builder);
   merge_builder_deinit(&builder);
   return status;
 }

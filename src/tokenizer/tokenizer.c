@@ -128,42 +128,6 @@ genai_status* tokenizer_use_byte_symbols(tokenizer* self) {
   return status;
 }
 
-genai_status* merge_builder_add(merge_builder* builder, text_view left, text_view right) {
-  tokenizer* owner = builder->owner;
-  size_t skip = owner->bpe.word_prefix ? strlen(owner->bpe.word_prefix) : 0;
-  if (skip > right.length) skip = 0;
-  text_clear(&builder->joined);
-  GENAI_TRY(text_append(&builder->joined, left.data, left.length));
-  GENAI_TRY(text_append(&builder->joined, right.data + skip, right.length - skip));
-  text_view joined = {builder->joined.data, builder->joined.length};
-  const text_view parts[3] = {left, right, joined};
-  int32_t ids[3];
-  for (size_t i = 0; i < 3; i++) {
-    ids[i] = vocabulary_find(&owner->tokens, parts[i].data, parts[i].length);
-    if (ids[i] < 0) {
-      return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: merge %u (\"%.*s\" \"%.*s\") needs \"%.*s\", which is not in the vocabulary",
-                                 builder->source, (unsigned)builder->rank, (int)(left.length > 64 ? 64 : left.length), left.data,
-                                 (int)(right.length > 64 ? 64 : right.length), right.data,
-                                 (int)(parts[i].length > 64 ? 64 : parts[i].length), parts[i].data);
-    }
-  }
-  return bpe_add_merge(&owner->bpe, (uint32_t)ids[0], (uint32_t)ids[1], builder->rank++, (uint32_t)ids[2]);
-}
-
-genai_status* merge_builder_add_line(merge_builder* builder, text_view line) {
-  const char* space = line.length > 1 ? memchr(line.data + 1, ' ', line.length - 1) : NULL;
-  if (!space) {
-    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: merge %u is \"%.*s\"; two tokens with a space between them were expected",
-                               builder->source, (unsigned)builder->rank, (int)(line.length > 64 ? 64 : line.length), line.data);
-  }
-  size_t left = (size_t)(space - line.data);
-  return merge_builder_add(builder, (text_view){line.data, left}, (text_view){space + 1, line.length - left - 1});
-}
-
-void merge_builder_deinit(merge_builder* builder) {
-  text_deinit(&builder->joined);
-}
-
 int32_t tokenizer_vocab_size(const tokenizer* self) {
   return self->tokens.count;
 }

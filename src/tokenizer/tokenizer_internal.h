@@ -3,6 +3,7 @@
 #define GENAI_TOKENIZER_TOKENIZER_INTERNAL_H
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/merge_builder.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/prefix_set.h"
 #include "tokenizer/segmenter.h"
@@ -63,6 +64,7 @@ typedef struct template_ids {
 
 typedef enum model_kind { MODEL_BPE, MODEL_UNIGRAM } model_kind;
 
+/* Read through tokenizer.h. */
 struct tokenizer {
   vocabulary tokens;
   unicode_classes classes;
@@ -116,18 +118,6 @@ genai_status* decoder_set_strip(decoder* self, text_view content, size_t start, 
 genai_status* tokenizer_use_byte_symbols(tokenizer* self) GENAI_MUST_USE;
 /* Fills the byte fallback ids from tokens `<0xHH>`. */
 void tokenizer_find_byte_tokens(const vocabulary* tokens, int32_t byte_ids[256]);
-
-/* Adds merges in order of rank. */
-typedef struct merge_builder {
-  tokenizer* owner;
-  const char* source; /* for errors */
-  text joined;
-  uint32_t rank;
-} merge_builder;
-genai_status* merge_builder_add(merge_builder* builder, text_view left, text_view right) GENAI_MUST_USE;
-/* "left right" as one string: the space is the first one behind the first byte. */
-genai_status* merge_builder_add_line(merge_builder* builder, text_view line) GENAI_MUST_USE;
-void merge_builder_deinit(merge_builder* builder);
 
 /* The loaders. `data` need not live on. */
 genai_status* tokenizer_load_gguf(const checkpoint* file, tokenizer** out) GENAI_MUST_USE;

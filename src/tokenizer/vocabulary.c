@@ -7,12 +7,9 @@ static genai_status* grow_tokens(vocabulary* self, int32_t needed) {
   if (needed <= self->capacity) return NULL;
   int32_t capacity = self->capacity < 512 ? 1024 : self->capacity * 2;
   if (capacity < needed) capacity = needed;
-  size_t* offsets = mem_realloc_array(self->offsets, (size_t)capacity, sizeof *offsets);
-  if (!offsets) return genai_status_out_of_memory();
-  self->offsets = offsets;
-  uint32_t* lengths = mem_realloc_array(self->lengths, (size_t)capacity, sizeof *lengths);
-  if (!lengths) return genai_status_out_of_memory();
-  self->lengths = lengths;
+  uint64_t* spans = mem_realloc_array(self->spans, (size_t)capacity, sizeof *spans);
+  if (!spans) return genai_status_out_of_memory();
+  self->spans = spans;
   uint8_t* flags = mem_realloc_array(self->flags, (size_t)capacity, 1);
   if (!flags) return genai_status_out_of_memory();
   self->flags = flags;
@@ -42,7 +39,9 @@ genai_status* vocabulary_set(vocabulary* self, int32_t id, const char* data, siz
     return genai_status_create(GENAI_ERROR_BAD_FILE, "token id %d is outside 0..%d: the vocabulary is damaged", (int)id,
                                VOCABULARY_LIMIT - 1);
   }
-  if (length > UINT32_MAX / 2) return genai_status_create(GENAI_ERROR_BAD_FILE, "token %d has %zu bytes", (int)id, length);
+  if (length > 0xffffff || self->pool_length >> 40) {
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "token %d has %zu bytes, more than any vocabulary's", (int)id, length);
+  }
   GENAI_TRY(grow_tokens(self, id + 1));
   GENAI_TRY(grow_pool(self, self->pool_length + length));
   if (id >= self->count) {
@@ -50,17 +49,30 @@ genai_status* vocabulary_set(vocabulary* self, int32_t id, const char* data, siz
     self->count = id + 1;
   }
   if (length) memcpy(self->pool + self->pool_length, data, length);
-  self->offsets[id] = self->pool_length;
-  self->lengths[id] = (uint32_t)length;
+  self->spans[id] = (uint64_t)self->pool_length << 24 | length;
   self->flags[id] = flags | TOKEN_PRESENT;
   self->pool_length += length;
   return NULL;
 }
 
+static uint64_t slot_entry(uint64_t hash, int32_t id) {
+  return (hash & 0xffffffff00000000u) | ((uint32_t)id + 1);
+}
+static int32_t slot_id(uint64_t entry) {
+  return (int32_t)((uint32_t)entry - 1);
+}
+
+/* Whether a slot's token has this content; the hash halves almost always tell without looking at the content. */
+static bool is_at(const vocabulary* self, uint64_t entry, uint64_t hash, text_view content) {
+  if ((entry ^ hash) >> 32) return false;
+  text_view token = vocabulary_content(self, slot_id(entry));
+  return token.length == content.length && memcmp(token.data, content.data, content.length) == 0;
+}
+
 genai_status* vocabulary_index(vocabulary* self) {
   size_t capacity = 16;
-  while (capacity < (size_t)self->count * 2 + 2) capacity *= 2;
-  uint32_t* slots = mem_calloc(capacity, sizeof *slots);
+  while (capacity < (size_t)self->count * 2) capacity *= 2;
+  uint64_t* slots = mem_calloc(capacity, sizeof *slots);
   if (!slots) return genai_status_out_of_memory();
   mem_free(self->slots);
   self->slots = slots;
@@ -68,12 +80,10 @@ genai_status* vocabulary_index(vocabulary* self) {
   for (int32_t id = 0; id < self->count; id++) {
     text_view token = vocabulary_text(self, id);
     if (!token.data) continue;
-    size_t slot = hash_bytes(token.data, token.length) & self->slot_mask;
-    while (slots[slot]) {
-      if (text_view_equal(vocabulary_text(self, (int32_t)(slots[slot] - 1)), token)) break;
-      slot = (slot + 1) & self->slot_mask;
-    }
-    if (!slots[slot]) slots[slot] = (uint32_t)id + 1;
+    uint64_t hash = hash_bytes(token.data, token.length);
+    size_t slot = hash & self->slot_mask;
+    while (slots[slot] && !is_at(self, slots[slot], hash, token)) slot = (slot + 1) & self->slot_mask;
+    if (!slots[slot]) slots[slot] = slot_entry(hash, id);
   }
   return NULL;
 }
@@ -81,32 +91,33 @@ genai_status* vocabulary_index(vocabulary* self) {
 genai_status* vocabulary_intern(vocabulary* self, const char* data, size_t length, int32_t* id) {
   *id = vocabulary_find(self, data, length);
   if (*id >= 0) return NULL;
-  bool full = !self->slots || ((size_t)self->count + 1) * 2 > self->slot_mask + 1;
+  bool full = !self->slots || ((size_t)self->count + 1) * 2 >= self->slot_mask + 1;
   GENAI_TRY(vocabulary_set(self, self->count, data, length, 0));
   *id = self->count - 1;
   if (full) return vocabulary_index(self);
-  size_t slot = hash_bytes(data, length) & self->slot_mask;
+  uint64_t hash = hash_bytes(data, length);
+  size_t slot = hash & self->slot_mask;
   while (self->slots[slot]) slot = (slot + 1) & self->slot_mask;
-  self->slots[slot] = (uint32_t)self->count;
+  self->slots[slot] = slot_entry(hash, *id);
   return NULL;
 }
 
 void vocabulary_deinit(vocabulary* self) {
   mem_free(self->pool);
-  mem_free(self->offsets);
-  mem_free(self->lengths);
+  mem_free(self->spans);
   mem_free(self->flags);
   mem_free(self->slots);
   *self = (vocabulary){0};
 }
 
 int32_t vocabulary_find(const vocabulary* self, const char* data, size_t length) {
+  return vocabulary_find_hashed(self, (text_view){data, length}, hash_bytes(data, length));
+}
+
+int32_t vocabulary_find_hashed(const vocabulary* self, text_view content, uint64_t hash) {
   if (!self->slots) return -1;
-  size_t slot = hash_bytes(data, length) & self->slot_mask;
-  while (self->slots[slot]) {
-    int32_t id = (int32_t)(self->slots[slot] - 1);
-    if (self->lengths[id] == length && memcmp(self->pool + self->offsets[id], data, length) == 0) return id;
-    slot = (slot + 1) & self->slot_mask;
+  for (size_t slot = hash & self->slot_mask; self->slots[slot]; slot = (slot + 1) & self->slot_mask) {
+    if (is_at(self, self->slots[slot], hash, content)) return slot_id(self->slots[slot]);
   }
   return -1;
 }

@@ -24,11 +24,10 @@ enum { VOCABULARY_LIMIT = 1 << 24 };
 typedef struct vocabulary {
   char* pool;
   size_t pool_length, pool_capacity;
-  size_t* offsets; /* [count], into pool */
-  uint32_t* lengths;
+  uint64_t* spans; /* [count]: where in the pool (upper 40 bits) and how many bytes (lower 24) */
   uint8_t* flags;
   int32_t count, capacity;
-  uint32_t* slots; /* id + 1, 0 = free; open addressing */
+  uint64_t* slots; /* upper half of the content's hash, id + 1; 0 = free; open addressing */
   size_t slot_mask;
 } vocabulary;
 
@@ -43,10 +42,19 @@ genai_status* vocabulary_intern(vocabulary* self, const char* data, size_t lengt
 void vocabulary_deinit(vocabulary* self);
 
 int32_t vocabulary_find(const vocabulary* self, const char* data, size_t length); /* -1 when absent */
+/* The same with the content's hash_bytes at hand; many lookups in a row are faster when their slots are fetched beforehand. */
+int32_t vocabulary_find_hashed(const vocabulary* self, text_view content, uint64_t hash);
+static inline void vocabulary_prefetch(const vocabulary* self, uint64_t hash) {
+  if (self->slots) __builtin_prefetch(&self->slots[hash & self->slot_mask]);
+}
 
+static inline text_view vocabulary_content(const vocabulary* self, int32_t id) {
+  return (text_view){self->pool + (self->spans[id] >> 24), self->spans[id] & 0xffffff};
+}
+/* {NULL, 0} for an id without a token. */
 static inline text_view vocabulary_text(const vocabulary* self, int32_t id) {
   if (id < 0 || id >= self->count || !(self->flags[id] & TOKEN_PRESENT)) return (text_view){NULL, 0};
-  return (text_view){self->pool + self->offsets[id], self->lengths[id]};
+  return vocabulary_content(self, id);
 }
 static inline unsigned vocabulary_flags(const vocabulary* self, int32_t id) {
   return id >= 0 && id < self->count ? self->flags[id] : 0;
