@@ -198,15 +198,6 @@ static genai_status* check(const model* self) {
 genai_status* hyper_read(model* self, json_value config) {
   const family* row = self->family;
   set_defaults(self);
-  if (!self->gguf) {
-    text_view method = json_string(json_get(json_get(checkpoint_config(self->file), "quantization_config"), "quant_method"));
-    if (method.data) {
-      return genai_status_create(GENAI_ERROR_UNSUPPORTED,
-                                 "%s: the weights are quantized already (quant_method \"%.*s\"), a format genai does not read; use the "
-                                 "float checkpoint or a GGUF file",
-                                 checkpoint_path(self->file), (int)(method.length < 60 ? method.length : 60), method.data);
-    }
-  }
   if (!self->gguf && row->qk_norm == QK_NORM_NONE && json_bool(json_get(config, "qk_layernorm"), false)) {
     return genai_status_create(GENAI_ERROR_UNSUPPORTED, "%s: qk_layernorm is true; genai knows the %s family without it",
                                checkpoint_path(self->file), row->name);

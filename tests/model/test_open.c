@@ -1,0 +1,253 @@
+/* Opening models: what is read from config.json and GGUF metadata, and what is refused with which words. Expected values are those of the
+ * fixtures' config.json and of the reference implementation's defaults. */
+#include "variant.h"
+
+static void test_information(void** state) {
+  (void)state;
+  static const struct {
+    const char *fixture, *family;
+    uint32_t layers, heads, kv_heads, head_dim, feed_forward, context, window;
+    bool tied;
+    uint64_t parameters; /* of the safetensors file, an untied head counted, a tied one not */
+  } expected[] = {
+      {"llama", "llama", 2, 4, 2, 16, 160, 256, 0, false, 127296},
+      {"llama-sharded-f16", "llama", 2, 4, 2, 16, 160, 256, 0, true, 106816},
+      {"qwen3", "qwen3", 2, 4, 2, 32, 160, 256, 0, true, 131520},
+      {"gemma2", "gemma2", 2, 4, 2, 32, 160, 256, 8, true, 131648},
+      {"mistral-sliding", "mistral", 2, 4, 2, 16, 160, 256, 8, false, 127296},
+      {"codegen", "codegen", 2, 4, 4, 16, 256, 256, 0, false, 140608},
+  };
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; ++i) {
+    char path[256];
+    checkpoint* file;
+    model* m;
+    model_info info;
+    snprintf(path, sizeof path, "checkpoints/%s", expected[i].fixture);
+    assert_ok(checkpoint_open(test_data(path), &file));
+    assert_ok(model_open(file, &m));
+    model_get_info(m, &info);
+    assert_string_equal(info.family, expected[i].family);
+    assert_string_equal(info.name, expected[i].fixture);
+    assert_int_equal(info.layers, expected[i].layers);
+    assert_int_equal(info.hidden, 64);
+    assert_int_equal(info.heads, expected[i].heads);
+    assert_int_equal(info.kv_heads, expected[i].kv_heads);
+    assert_int_equal(info.head_dim, expected[i].head_dim);
+    assert_int_equal(info.feed_forward, expected[i].feed_forward);
+    assert_int_equal(info.vocab, 320);
+    assert_int_equal(info.trained_context, expected[i].context);
+    assert_int_equal(info.sliding_window, expected[i].window);
+    assert_int_equal(info.tied_embeddings, expected[i].tied);
+    assert_int_equal(info.parameters, expected[i].parameters);
+    model_close(m);
+    checkpoint_close(file);
+  }
+}
+
+static void test_families_are_listed(void** state) {
+  (void)state;
+  assert_true(model_family_count() >= 15);
+  for (size_t i = 0; i < model_family_count(); ++i) {
+    assert_non_null(model_family_name(i));
+    assert_true(strlen(model_family_note(i)) > 3);
+    for (size_t j = 0; j < i; ++j) assert_string_not_equal(model_family_name(i), model_family_name(j));
+  }
+  assert_null(model_family_name(model_family_count()));
+  assert_null(model_family_note(model_family_count()));
+}
+
+static void test_unknown_architectures(void** state) {
+  (void)state;
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "model_type \"lama\" is not a family genai knows (did you mean \"llama\"?)",
+                {"\"model_type\": \"llama\"", "\"model_type\": \"lama\""});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "is not a family genai knows; known families: llama, mistral",
+                {"\"model_type\": \"llama\"", "\"model_type\": \"whisper_for_dolphins\""});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "model_type is missing", {"\"model_type\"", "\"kind\""});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "model_type is missing", {"\"model_type\": \"llama\"", "\"model_type\": 7"});
+}
+
+static void test_tensors_are_checked(void** state) {
+  (void)state;
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "tensor model.layers.2.input_layernorm.weight is missing; expected one of shape [64]",
+                {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "tensor model.layers.0.mlp.gate_proj.weight has shape [160, 64], expected [161, 64]",
+                {"\"intermediate_size\": 160", "\"intermediate_size\": 161"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "model.embed_tokens.weight has shape [320, 64], expected [321, 64]",
+                {"\"vocab_size\": 320", "\"vocab_size\": 321"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "model.layers.0.self_attn.q_proj.bias is missing",
+                {"\"attention_bias\": false", "\"attention_bias\": true"});
+  variant_fails("llama-tied-rope3-bf16", GENAI_ERROR_BAD_FILE, "tensor lm_head.weight is missing",
+                {"\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false"});
+  variant_fails("phi3", GENAI_ERROR_BAD_FILE, "qkv_proj.weight has shape [128, 64], expected [192, 64]",
+                {"\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4"});
+  /* A biased head matrix, a norm without its tensor. */
+  variant v = variant_open("olmo2", NULL, (const edit[]){{"self_attn.k_norm", "self_attn.k_norn"}, {NULL, NULL}});
+  model* m;
+  assert_fails(model_open(v.file, &m), GENAI_ERROR_BAD_FILE,
+               "model.layers.0.self_attn.k_norm.weight is missing; expected one of shape [32]");
+  variant_close(&v);
+}
+
+/* Qwen3-4B has hidden 2560 and 32 heads of 128, not of 80: the head size comes from config.json, or is the reference's default of 128. */
+static void test_head_size_is_not_hidden_over_heads(void** state) {
+  (void)state;
+  variant_fails("qwen3", GENAI_ERROR_BAD_FILE, "q_proj.weight has shape [128, 64], expected [64, 64]",
+                {"\"head_dim\": 32", "\"head_dim\": 16"});
+  variant_fails("qwen3", GENAI_ERROR_BAD_FILE, "q_proj.weight has shape [128, 64], expected [512, 64]",
+                {"\"head_dim\": 32", "\"other\": 32"});
+}
+
+static void test_hyper_parameters_are_checked(void** state) {
+  (void)state;
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "config.json: num_hidden_layers is missing",
+                {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": null"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "hidden_size is 0, expected a positive whole number",
+                {"\"hidden_size\": 64", "\"hidden_size\": 0"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "hidden_size is 64.5", {"\"hidden_size\": 64", "\"hidden_size\": 64.5"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "hidden_size is -64", {"\"hidden_size\": 64", "\"hidden_size\": -64"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "hidden_size is of another type", {"\"hidden_size\": 64", "\"hidden_size\": \"64\""});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "4 attention heads cannot share 3",
+                {"\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "no plausible decoder", {"\"head_dim\": 16", "\"head_dim\": 100000"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "9999999 layers", {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 9999999"});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "hidden_act is \"relu6\"", {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu6\""});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "a mixture of 8 experts",
+                {"\"vocab_size\": 320", "\"vocab_size\": 320, \"num_local_experts\": 8"});
+  variant_fails("stablelm", GENAI_ERROR_UNSUPPORTED, "qk_layernorm is true", {"\"qk_layernorm\": false", "\"qk_layernorm\": true"});
+}
+
+static void test_rotary_rules_are_checked(void** state) {
+  (void)state;
+  static const char* const plain = "\"rope_type\": \"default\"";
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"dynamic\" (NTK) changes its base with the length of the text",
+                {plain, "\"rope_type\": \"dynamic\", \"factor\": 2.0"});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"spiral\" is unknown", {plain, "\"rope_type\": \"spiral\""});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"spiral\" is unknown", {plain, "\"type\": \"spiral\""});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "rotary scaling factor 0", {plain, "\"rope_type\": \"linear\""});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "rotary base -5", {"\"rope_theta\": 10000.0", "\"rope_theta\": -5"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "partial_rotary_factor 1.5",
+                {plain, "\"rope_type\": \"default\", \"partial_rotary_factor\": 1.5"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "low_freq_factor 4",
+                {plain, "\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": 4"});
+  variant_fails("phi4-mini-partial-longrope", GENAI_ERROR_BAD_FILE, "has 6 entries, expected one per rotary pair (4)",
+                {"\"partial_rotary_factor\": 0.75", "\"partial_rotary_factor\": 0.5"});
+}
+
+static void test_stop_ids_unite_all_files(void** state) {
+  (void)state;
+  variant v = variant_open("llama", (const edit[]){{"\"eos_token_id\": 2", "\"eos_token_id\": [11, 12, 13]"}, {NULL, NULL}}, NULL);
+  checkpoint_close(v.file);
+  char path[1024];
+  snprintf(path, sizeof path, "%s/generation_config.json", v.directory);
+  static const char generation[] = "{\"eos_token_id\": [13, 14, -1]}";
+  variant_write(path, generation, sizeof generation - 1);
+  assert_ok(checkpoint_open(v.directory, &v.file));
+  model* m;
+  assert_ok(model_open(v.file, &m));
+  int32_t ids[8];
+  assert_int_equal(model_stop_ids(m, ids, 8), 4);
+  for (int i = 0; i < 4; ++i) assert_int_equal(ids[i], 11 + i);
+  assert_int_equal(model_stop_ids(m, ids, 2), 2);
+  model_close(m);
+  variant_close(&v);
+}
+
+/* Gemma 3 with vision keeps the decoder's keys in text_config and its tensors behind language_model. */
+static void test_decoder_inside_a_larger_model(void** state) {
+  (void)state;
+  variant v = variant_open("gemma3",
+                           (const edit[]){{"{\n  \"_sliding", "{\"model_type\": \"gemma3\", \"text_config\": {\n  \"_sliding"},
+                                          {"\"vocab_size\": 320", "\"vocab_size\": 320}"},
+                                          {NULL, NULL}},
+                           (const edit[]){{"\"model.", "\"language_model.model."}, {NULL, NULL}});
+  model* m;
+  model_info info;
+  assert_ok(model_open(v.file, &m));
+  model_get_info(m, &info);
+  assert_string_equal(info.family, "gemma3");
+  assert_int_equal(info.layers, 4);
+  assert_int_equal(info.sliding_window, 8);
+  model_close(m);
+  variant_close(&v);
+}
+
+/* Copies a small GGUF file with some bytes changed (same length). */
+static checkpoint* open_gguf(const char* from, const char* to, char path[1024]) {
+  size_t size = 0;
+  char* data = variant_read(test_data("model/gguf/llama.gguf"), &size);
+  size_t before = size;
+  data = variant_replace(data, &size, from, to);
+  assert_int_equal(size, before);
+  snprintf(path, 1024, "%s/genai_model_XXXXXX", P_tmpdir);
+  int descriptor = mkstemp(path);
+  assert_true(descriptor >= 0);
+  assert_int_equal(write(descriptor, data, size), (ssize_t)size);
+  close(descriptor);
+  free(data);
+  checkpoint* file;
+  assert_ok(checkpoint_open(path, &file));
+  return file;
+}
+
+static void gguf_fails(const char* from, const char* to, genai_error_kind kind, const char* needle) {
+  char path[1024];
+  model* m;
+  checkpoint* file = open_gguf(from, to, path);
+  assert_fails(model_open(file, &m), kind, needle);
+  checkpoint_close(file);
+  unlink(path);
+}
+
+static void test_gguf_is_checked(void** state) {
+  (void)state;
+  gguf_fails("llama.block_count", "llama.block_cound", GENAI_ERROR_BAD_FILE, "llama.block_count is missing");
+  gguf_fails("llama", "llamb", GENAI_ERROR_UNSUPPORTED,
+             "general.architecture \"llamb\" is not a family genai knows (did you mean \"llama\"?)");
+  gguf_fails("blk.1.ffn_down.weight", "blk.1.ffn_dawn.weight", GENAI_ERROR_BAD_FILE,
+             "blk.1.ffn_down.weight is missing; expected one of shape [32, 48]");
+}
+
+/* Every allocation on the way to a graph may fail: no crash, no leak, the right kind. */
+static void test_allocations_may_fail(void** state) {
+  (void)state;
+  checkpoint* file;
+  assert_ok(checkpoint_open(test_data("checkpoints/phi4-mini-partial-longrope"), &file));
+  for (uint64_t nth = 1;; ++nth) {
+    model* m = NULL;
+    ir_graph* graph = NULL;
+    mem_inject_failure(nth);
+    genai_status* status = model_open(file, &m);
+    if (!status) {
+      model_graph_options options = {.name = "g", .ar_length = 2, .context_length = 8, .rotate_qk = true};
+      status = model_build_graph(m, &options, &graph);
+    }
+    mem_inject_failure(0);
+    bool done = !status;
+    if (status) assert_int_equal(genai_status_kind(status), GENAI_ERROR_OUT_OF_MEMORY);
+    genai_status_free(status);
+    ir_graph_destroy(graph);
+    model_close(m);
+    if (done) {
+      assert_true(nth > 20);
+      break;
+    }
+  }
+  checkpoint_close(file);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_information),
+      cmocka_unit_test(test_families_are_listed),
+      cmocka_unit_test(test_unknown_architectures),
+      cmocka_unit_test(test_tensors_are_checked),
+      cmocka_unit_test(test_head_size_is_not_hidden_over_heads),
+      cmocka_unit_test(test_hyper_parameters_are_checked),
+      cmocka_unit_test(test_rotary_rules_are_checked),
+      cmocka_unit_test(test_stop_ids_unite_all_files),
+      cmocka_unit_test(test_decoder_inside_a_larger_model),
+      cmocka_unit_test(test_gguf_is_checked),
+      cmocka_unit_test(test_allocations_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
