@@ -8,15 +8,9 @@ static bool starts_with(const uint8_t* data, size_t size, const char* magic, siz
   return size >= length && !memcmp(data, magic, length);
 }
 
-static bool ends_with(const char* path, const char* suffix) {
-  size_t length = strlen(path);
-  size_t suffix_length = strlen(suffix);
-  return length >= suffix_length && !strcmp(path + length - suffix_length, suffix);
-}
-
 /* A safetensors file begins with the header's length and the header's brace; the length is checked later, with a better message. */
 static bool is_safetensors(const uint8_t* data, size_t size, const char* path) {
-  return ends_with(path, ".safetensors") || (size > 9 && data[8] == '{' && data[9] == '"' && load_u64(data) < (uint64_t)1 << 40);
+  return name_ends_with(path, ".safetensors") || (size > 9 && data[8] == '{' && data[9] == '"' && load_u64(data) < (uint64_t)1 << 40);
 }
 
 /* Files that people pass by mistake, each with what to do instead. */
@@ -47,7 +41,7 @@ static genai_status* refuse_content(const char* path, const uint8_t* data, size_
       return genai_status_create(GENAI_ERROR_UNSUPPORTED, "%s %s", path, known[i].text);
   }
   uint64_t expected = 0;
-  if (ends_with(path, ".bin") && !llama2c_recognise(data, size, &expected) && expected)
+  if (name_ends_with(path, ".bin") && !llama2c_recognise(data, size, &expected) && expected)
     return genai_status_create(
         GENAI_ERROR_BAD_FILE,
         "%s: its header is that of a llama2.c checkpoint of %llu bytes, but the file has %zu; it is truncated, damaged, or "

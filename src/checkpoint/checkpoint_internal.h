@@ -87,6 +87,8 @@ typedef struct quoted_name {
 quoted_name quote_name(const char* data, size_t length);
 quoted_name quote_cstr(const char* name);
 
+bool name_ends_with(const char* name, const char* suffix);
+
 /* The number pair of NAME-00002-of-00005.EXTENSION (one-based number, total); false when the name is not of this form. `digits_at` is where the
  * number begins. */
 bool shard_name_parse(const char* path, const char* extension, unsigned* number, unsigned* total, size_t* digits_at);

@@ -54,9 +54,7 @@ static bool name_list_has(const name_list* list, const char* name) {
 }
 
 static bool has_affixes(const char* name, const char* prefix, const char* suffix) {
-  size_t length = strlen(name);
-  size_t suffix_length = strlen(suffix);
-  return length >= suffix_length && !strncmp(name, prefix, strlen(prefix)) && !strcmp(name + length - suffix_length, suffix);
+  return !strncmp(name, prefix, strlen(prefix)) && name_ends_with(name, suffix);
 }
 
 static genai_status* list_directory(arena* memory, const char* directory, name_list* list) {

@@ -81,6 +81,12 @@ quoted_name quote_cstr(const char* name) {
   return quote_name(name, strlen(name));
 }
 
+bool name_ends_with(const char* name, const char* suffix) {
+  size_t length = strlen(name);
+  size_t suffix_length = strlen(suffix);
+  return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
+}
+
 static bool five_digits(const char* at, unsigned* value) {
   *value = 0;
   for (int i = 0; i < 5; ++i) {
@@ -93,7 +99,7 @@ static bool five_digits(const char* at, unsigned* value) {
 bool shard_name_parse(const char* path, const char* extension, unsigned* number, unsigned* total, size_t* digits_at) {
   size_t length = strlen(path);
   size_t suffix = strlen("-00000-of-00000") + strlen(extension);
-  if (length < suffix || strcmp(path + length - strlen(extension), extension)) return false;
+  if (length < suffix || !name_ends_with(path, extension)) return false;
   const char* at = path + length - suffix;
   if (*at != '-' || memcmp(at + 6, "-of-", 4)) return false;
   if (!five_digits(at + 1, number) || !five_digits(at + 10, total)) return false;

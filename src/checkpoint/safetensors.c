@@ -59,15 +59,10 @@ static const dtype* find_dtype(text_view name) {
   return NULL;
 }
 
-static bool ends_with(const char* name, const char* suffix) {
-  size_t length = strlen(name);
-  size_t suffix_length = strlen(suffix);
-  return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
-}
-
 /* Packed weights of bitsandbytes, GPTQ, AWQ and compressed-tensors come in types that plain models use for masks. */
 static bool is_packed_weight(const char* name) {
-  return ends_with(name, ".weight") || ends_with(name, "qweight") || ends_with(name, "qzeros") || ends_with(name, "weight_packed");
+  return name_ends_with(name, ".weight") || name_ends_with(name, "qweight") || name_ends_with(name, "qzeros") ||
+         name_ends_with(name, "weight_packed");
 }
 
 static genai_status* read_shape(const reader* r, json_value value, const char* name, uint64_t dims[MAX_RANK], uint32_t* rank,
