@@ -224,7 +224,7 @@ genai_status* pte_open_buffer(const void* data, size_t size, const char* name, p
 genai_status* pte_open(const char* path, pte_file** out) {
   mapped_file map = {0};
   GENAI_TRY(mapped_file_open(path, &map));
-  pte_file* self;
+  pte_file* self = NULL;
   genai_status* status = pte_open_buffer(map.data, map.size, map.path, &self);
   if (status) {
     mapped_file_close(&map);

@@ -111,7 +111,7 @@ static void test_defects(void** state) {
 static void test_no_arguments(void** state) {
   (void)state;
   pte_file* file;
-  assert_fails(pte_open(test_data("fuzz/pte/no_arguments.pte"), &file), GENAI_ERROR_BAD_FILE, "no_arguments.pte");
+  assert_fails(pte_open(test_data("fuzz/pte_fuzz/no_arguments.pte"), &file), GENAI_ERROR_BAD_FILE, "no_arguments.pte");
 }
 
 int main(void) {
