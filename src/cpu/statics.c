@@ -8,7 +8,7 @@
 /* A linear layer's weight and a table that tokens index are read by rows, as large as they are; any other use needs all values at hand. */
 static bool reads_by_rows(const ir_graph* graph, const ir_op* op, uint32_t input) {
   const ir_tensor* tensor = graph->tensors[op->inputs[input]];
-  if (!tensor->source) return false;
+  if (!tensor->source || tensor->source->rotate_rows) return false;
   if (op->kind == IR_CONV2D) return input == 1;
   return op->kind == IR_GATHER && input == 0 && tensor->source->rows == tensor->dims[0];
 }
@@ -80,6 +80,7 @@ genai_status* cpu_static_rows(const cpu_executor* self, const ir_tensor* tensor,
 typedef struct load_job {
   const cpu_executor* self;
   const ir_tensor* tensor;
+  ir_static_view view;
   float* out;
   cpu_failure failure;
 } load_job;
@@ -90,8 +91,10 @@ static void load_rows(void* user, size_t begin, size_t end) {
   load_job* job = user;
   uint64_t first = (uint64_t)begin * LOAD_ROWS, last = (uint64_t)end * LOAD_ROWS;
   if (last > job->tensor->source->rows) last = job->tensor->source->rows;
-  cpu_failure_set(&job->failure,
-                  cpu_static_rows(job->self, job->tensor, first, last - first, job->out + first * job->tensor->source->cols));
+  float* out = job->out + first * job->tensor->source->cols;
+  genai_status* status = ir_static_view_read(&job->view, first, last - first, out);
+  if (!status && job->self->options.mode == CPU_SIMULATED) round_rows(job->tensor, first, last - first, out);
+  cpu_failure_set(&job->failure, status);
 }
 
 static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
@@ -107,7 +110,9 @@ static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
   if (tensor->source->cols == 1) { /* one read: rows of one element may each cost a read of the whole vector */
     cpu_failure_set(&job.failure, cpu_static_rows(self, tensor, 0, tensor->source->rows, values));
   } else {
+    GENAI_TRY(ir_static_view_open(tensor->source, self->options.pool, &job.view));
     thread_pool_for(self->options.pool, blocks, cpu_grain(LOAD_ROWS * (size_t)tensor->source->cols), load_rows, &job);
+    ir_static_view_close(&job.view);
   }
   return atomic_load(&job.failure.first);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/ir.h"
+#include "ir/rotation.h"
 
 genai_status* ir_graph_create(const char* name, ir_graph** out) {
   ir_graph* graph = mem_calloc(1, sizeof *graph);
@@ -23,6 +24,7 @@ void ir_graph_destroy(ir_graph* graph) {
   mem_free(graph->outputs);
   mem_free(graph->tensor_table);
   mem_free(graph->op_table);
+  rotation_destroy(graph->residual_rotation);
   arena_deinit(&graph->memory);
   mem_free(graph);
 }

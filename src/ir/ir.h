@@ -66,6 +66,7 @@ typedef enum ir_row_order {
 } ir_row_order;
 
 struct checkpoint_tensor; /* src/checkpoint/checkpoint.h */
+struct rotation;          /* src/ir/rotation.h */
 
 typedef struct ir_static {
   const struct checkpoint_tensor* tensor; /* NULL: `constants` */
@@ -78,6 +79,10 @@ typedef struct ir_static {
    * first_row + g * group_stride. group_rows 0: one group. The head order above applies before, to logical rows. */
   uint64_t group_rows, group_stride;
   float scale, add;        /* value = stored * scale + add */
+  /* Folded into the values afterwards, in this order (src/quantize/rotate.c). */
+  const float* column_scale;            /* [cols], in the graph's arena: each column times this; NULL: none */
+  const struct rotation* rotate_columns; /* row <- row R; NULL: none; belongs to the graph */
+  const struct rotation* rotate_rows;    /* matrix <- R^T matrix; such a static is read through a view only */
 } ir_static;
 
 /* What a boundary tensor is for. The runtime binds by role and layer, never by name. */
@@ -170,6 +175,7 @@ typedef struct ir_graph {
   /* Open-addressing tables from name to index + 1 (0: free); graph.c keeps them. */
   uint32_t *tensor_table, *op_table;
   uint32_t tensor_table_size, op_table_size;
+  struct rotation* residual_rotation; /* of the residual stream; NULL: none. Owned */
 } ir_graph;
 
 genai_status* ir_graph_create(const char* name, ir_graph** out) GENAI_MUST_USE;
@@ -202,11 +208,21 @@ genai_status* ir_graph_print(const ir_graph* graph, text* out) GENAI_MUST_USE;
  * cols is 1, of one column. */
 genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t count, float* out) GENAI_MUST_USE;
 
+/* Rows of any static, also of one whose rows are rotated: that one is read whole when the view is opened (rows * cols floats) and served from
+ * memory; others are read as asked for. Reading is safe from several threads. `pool` may be NULL. */
+struct thread_pool;
+typedef struct ir_static_view {
+  const ir_static* source;
+  float* whole; /* NULL: read as asked for */
+} ir_static_view;
+genai_status* ir_static_view_open(const ir_static* source, struct thread_pool* pool, ir_static_view* out) GENAI_MUST_USE;
+genai_status* ir_static_view_read(const ir_static_view* view, uint64_t row, uint64_t count, float* out) GENAI_MUST_USE;
+void ir_static_view_close(ir_static_view* view); /* accepts a zeroed value */
+
 /* Bytes of a static in storage type and layout: quantized with its encoding (round half to even, clamped to the symmetric range for
  * signed types), or F32/F16/I32 as is. A static of dims [1, 1, K, N] is a linear weight: its rows are output channels and it is stored
  * transposed, K outermost, as QNN wants it; PER_CHANNEL and BLOCK_EXPANSION encodings then lie along axis 3, that is, along rows.
  * `out` holds ir_tensor_elements * ir_dtype_size bytes. `pool` may be NULL. */
-struct thread_pool;
 genai_status* ir_static_materialize(const ir_tensor* tensor, struct thread_pool* pool, void* out) GENAI_MUST_USE;
 
 #endif

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "ir/half.h"
 #include "ir/ir.h"
+#include "ir/rotation.h"
 
 /* The stored row that logical row `row` comes from. */
 static uint64_t stored_row(const ir_static* source, uint64_t row) {
@@ -63,7 +64,8 @@ static genai_status* read_matrix(const ir_static* source, uint64_t row, uint64_t
   return NULL;
 }
 
-genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t count, float* out) {
+/* As ir_static_read, before the rows are rotated among each other. */
+static genai_status* read_unmixed(const ir_static* source, uint64_t row, uint64_t count, float* out) {
   if (row > source->rows || count > source->rows - row) {
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "rows %llu to %llu of a static of %llu rows", (unsigned long long)row,
                                (unsigned long long)(row + count), (unsigned long long)source->rows);
@@ -80,7 +82,89 @@ genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t cou
   if (scale != 1.0f || add != 0.0f) {
     for (size_t i = 0; i < elements; ++i) out[i] = out[i] * scale + add;
   }
+  size_t cols = (size_t)source->cols;
+  for (uint64_t r = 0; source->column_scale && r < count; ++r) {
+    for (size_t c = 0; c < cols; ++c) out[r * cols + c] *= source->column_scale[c];
+  }
+  if (source->rotate_columns) rotation_apply_rows(source->rotate_columns, out, (size_t)count);
   return NULL;
+}
+
+genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t count, float* out) {
+  if (source->rotate_rows) return genai_status_create(GENAI_ERROR_INTERNAL, "a static with rotated rows must be read through a view");
+  return read_unmixed(source, row, count, out);
+}
+
+typedef struct mixing {
+  const ir_static* source;
+  float* whole;
+  _Atomic(genai_status*) failure;
+} mixing;
+
+/* The first failure wins; later ones are dropped. */
+static void keep_first(_Atomic(genai_status*)* failure, genai_status* status) {
+  genai_status* none = NULL;
+  if (status && !atomic_compare_exchange_strong(failure, &none, status)) genai_status_free(status);
+}
+
+static void read_rows(void* user, size_t begin, size_t end) {
+  mixing* job = user;
+  keep_first(&job->failure, read_unmixed(job->source, begin, end - begin, job->whole + begin * job->source->cols));
+}
+
+enum { MIX_COLUMNS = 64 };
+
+/* Strips of columns are copied out, rotated while they lie in the cache, and copied back. */
+static void rotate_strips(void* user, size_t begin, size_t end) {
+  mixing* job = user;
+  size_t rows = (size_t)job->source->rows, cols = (size_t)job->source->cols;
+  float* strip = mem_realloc_array(NULL, rows * MIX_COLUMNS, sizeof *strip);
+  float* scratch = mem_realloc_array(NULL, rotation_scratch(job->source->rotate_rows) * MIX_COLUMNS, sizeof *scratch);
+  if (!strip || !scratch) keep_first(&job->failure, genai_status_out_of_memory());
+  for (size_t s = begin; s < end && strip && scratch; ++s) {
+    size_t first = s * MIX_COLUMNS, width = cols - first < MIX_COLUMNS ? cols - first : MIX_COLUMNS;
+    for (size_t r = 0; r < rows; ++r) memcpy(strip + r * width, job->whole + r * cols + first, width * sizeof *strip);
+    rotation_apply_columns(job->source->rotate_rows, strip, width, scratch);
+    for (size_t r = 0; r < rows; ++r) memcpy(job->whole + r * cols + first, strip + r * width, width * sizeof *strip);
+  }
+  mem_free(strip);
+  mem_free(scratch);
+}
+
+genai_status* ir_static_view_open(const ir_static* source, struct thread_pool* pool, ir_static_view* out) {
+  ir_static_view view = {.source = source};
+  if (source->rotate_rows) {
+    size_t elements;
+    view.whole =
+        size_mul((size_t)source->rows, (size_t)source->cols, &elements) ? mem_realloc_array(NULL, elements, sizeof *view.whole) : NULL;
+    if (!view.whole) return genai_status_out_of_memory();
+    mixing job = {.source = source, .whole = view.whole};
+    thread_pool_for(pool, (size_t)source->rows, 16, read_rows, &job);
+    if (!atomic_load(&job.failure)) thread_pool_for(pool, (size_t)((source->cols + MIX_COLUMNS - 1) / MIX_COLUMNS), 1, rotate_strips, &job);
+    genai_status* status = atomic_load(&job.failure);
+    if (status) {
+      ir_static_view_close(&view);
+      return status;
+    }
+  }
+  *out = view;
+  return NULL;
+}
+
+genai_status* ir_static_view_read(const ir_static_view* view, uint64_t row, uint64_t count, float* out) {
+  const ir_static* source = view->source;
+  if (!view->whole) return ir_static_read(source, row, count, out);
+  if (row > source->rows || count > source->rows - row) {
+    return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "rows %llu to %llu of a static of %llu rows", (unsigned long long)row,
+                               (unsigned long long)(row + count), (unsigned long long)source->rows);
+  }
+  memcpy(out, view->whole + row * source->cols, (size_t)(count * source->cols) * sizeof *out);
+  return NULL;
+}
+
+void ir_static_view_close(ir_static_view* view) {
+  mem_free(view->whole);
+  *view = (ir_static_view){0};
 }
 
 /* Rounds to the nearest integer, ties to even, for magnitudes below 2^22: adding 1.5 * 2^23 leaves no fraction bits. Written so that
@@ -102,6 +186,7 @@ static void quantize_run(const float* values, size_t count, float scale, float o
 
 typedef struct target {
   const ir_tensor* tensor;
+  ir_static_view view;
   ir_dtype dtype;
   float low, high; /* integer range, small types */
   double wide;     /* largest magnitude of S32 */
@@ -233,7 +318,7 @@ static void transpose_bytes(const uint8_t* tile, size_t rows, size_t cols, uint8
 static genai_status* store_linear_tile(const target* to, uint64_t first, size_t rows, float* values, uint8_t* bytes) {
   const ir_static* source = to->tensor->source;
   size_t cols = (size_t)source->cols, stride = (size_t)source->rows;
-  GENAI_TRY(ir_static_read(source, first, rows, values));
+  GENAI_TRY(ir_static_view_read(&to->view, first, rows, values));
   for (size_t r = 0; r < rows; ++r) quantize_channel(to, first + r, values + r * cols);
   switch (to->dtype) {
     case IR_S8:
@@ -269,12 +354,6 @@ static bool is_linear(const ir_tensor* tensor) {
          tensor->source->cols == tensor->dims[2];
 }
 
-/* The first failure wins; later ones are dropped. */
-static void fail(target* to, genai_status* status) {
-  genai_status* none = NULL;
-  if (!atomic_compare_exchange_strong(&to->failure, &none, status)) genai_status_free(status);
-}
-
 static void materialize_tiles(void* user, size_t begin, size_t end) {
   target* to = user;
   const ir_static* source = to->tensor->source;
@@ -289,13 +368,13 @@ static void materialize_tiles(void* user, size_t begin, size_t end) {
     if (linear) {
       status = store_linear_tile(to, first, rows, values, bytes);
     } else {
-      status = ir_static_read(source, first, rows, values);
+      status = ir_static_view_read(&to->view, first, rows, values);
       if (!status) store_flat(to, first * source->cols, values, rows * (size_t)source->cols);
     }
   }
   mem_free(bytes);
   mem_free(values);
-  if (status) fail(to, status);
+  keep_first(&to->failure, status);
 }
 
 genai_status* ir_static_materialize(const ir_tensor* tensor, struct thread_pool* pool, void* out) {
@@ -324,6 +403,8 @@ genai_status* ir_static_materialize(const ir_tensor* tensor, struct thread_pool*
     mem_free(values);
     return status;
   }
+  GENAI_TRY(ir_static_view_open(source, pool, &to.view));
   thread_pool_for(pool, (size_t)((source->rows + TILE - 1) / TILE), 1, materialize_tiles, &to);
+  ir_static_view_close(&to.view);
   return atomic_load(&to.failure);
 }

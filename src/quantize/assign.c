@@ -216,6 +216,8 @@ static genai_status* remove_converts(ir_graph* graph, const ir_graph* reference)
 }
 
 genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const recipe* how, thread_pool* pool) {
+  bool rotated;
+  if (how->rotate_residual) GENAI_TRY(rotate_residual(graph, &rotated));
   if (how->kv_bits == how->activation_bits) GENAI_TRY(remove_converts(graph, NULL));
   arena scratch = {0};
   size_t n = graph->n_tensors;
@@ -259,6 +261,8 @@ static genai_status* copy_encoding(ir_graph* graph, ir_tensor* to, const ir_tens
 }
 
 genai_status* quantize_graph_like(ir_graph* graph, const ir_graph* reference) {
+  bool rotated;
+  if (reference->residual_rotation) GENAI_TRY(rotate_residual(graph, &rotated));
   GENAI_TRY(remove_converts(graph, reference));
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     ir_tensor* tensor = graph->tensors[i];

@@ -103,10 +103,12 @@ static genai_status* run_pass(const model* source, const int32_t* const* sequenc
   const void** inputs = NULL;
   void** outputs = NULL;
   GENAI_TRY(model_build_graph(source, &graph_options, &graph));
+  genai_status* status = NULL;
+  bool rotated;
+  if (options->rotate_residual) GENAI_TRY_GOTO(status, rotate_residual(graph, &rotated), done);
   cpu_options executor_options = {
       .mode = CPU_FLOAT, .pool = options->pool, .observer = observe, .observer_user = self, .cancel = options->cancel};
-  genai_status* status = cpu_executor_create(graph, &executor_options, &exec);
-  if (status) goto done;
+  GENAI_TRY_GOTO(status, cpu_executor_create(graph, &executor_options, &exec), done);
   size_t n = part->total;
   model_info info;
   model_get_info(source, &info);

@@ -16,6 +16,7 @@ typedef struct recipe {
   uint32_t head_bits;       /* the logits layer: 8 (or 4) */
   uint32_t kv_bits;         /* 8 or 16 */
   uint32_t embedding_bits;  /* 16 */
+  bool rotate_residual;     /* rotate the residual stream, folded into the weights (rotate.c) */
   bool rotate_qk;           /* Hadamard rotation of post-RoPE Q and K */
   float range_margin;       /* calibrated 16-bit ranges are widened by this factor (1.1 = a tenth) against text not seen */
   bool weight_search;       /* per-channel scale by least squared error instead of the largest magnitude */
@@ -27,11 +28,18 @@ const recipe* recipe_at(size_t index);
 genai_status* recipe_load(const char* name_or_path, recipe* out) GENAI_MUST_USE;
 genai_status* recipe_write_json(const recipe* self, text* out) GENAI_MUST_USE;
 
+/* Rotates the residual stream of a float graph by the orthogonal matrix of ir/rotation.h: embedding, every projection that reads the stream
+ * and every one that writes it take their part of the rotation, and norms' gammas go into the projections behind them, so that the function
+ * stays the same while single huge channels spread over all. quantize_graph does it when the recipe says so. Families whose stream is not
+ * read through plain RMS norms alone (LayerNorm, norms behind the projections) cannot: then nothing changes, `*done` is false and a
+ * warning names the operator in the way. */
+genai_status* rotate_residual(ir_graph* graph, bool* done) GENAI_MUST_USE;
+
 /* Ranges seen in calibration, by tensor name. */
 typedef struct calibration calibration;
 typedef struct calibration_options {
   uint32_t max_tokens_per_pass; /* AR length of the calibration graph; 0 = 512 */
-  bool rotate_qk;
+  bool rotate_qk, rotate_residual; /* as in the recipe that the ranges are for */
   thread_pool* pool;
   const progress_sink* progress;
   const cancel_token* cancel;

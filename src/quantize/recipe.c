@@ -7,13 +7,21 @@
 #include "quantize/quantize.h"
 
 static const recipe shipped[] = {
-    {.name = "16a8w", .activation_bits = 16, .weight_bits = 8, .head_bits = 8, .kv_bits = 16, .embedding_bits = 16, .range_margin = 1.1f},
+    {.name = "16a8w",
+     .activation_bits = 16,
+     .weight_bits = 8,
+     .head_bits = 8,
+     .kv_bits = 16,
+     .embedding_bits = 16,
+     .rotate_residual = true,
+     .range_margin = 1.1f},
     {.name = "16a4w",
      .activation_bits = 16,
      .weight_bits = 4,
      .head_bits = 8,
      .kv_bits = 16,
      .embedding_bits = 16,
+     .rotate_residual = true,
      .range_margin = 1.1f,
      .weight_search = true},
     {.name = "16a4w_block",
@@ -23,6 +31,7 @@ static const recipe shipped[] = {
      .head_bits = 8,
      .kv_bits = 16,
      .embedding_bits = 16,
+     .rotate_residual = true,
      .range_margin = 1.1f,
      .weight_search = true},
 };
@@ -81,9 +90,9 @@ typedef struct field {
 #define FIELD(member, kind) \
   { #member, offsetof(recipe, member), kind }
 static const field fields[] = {
-    FIELD(activation_bits, FIELD_UINT), FIELD(weight_bits, FIELD_UINT),   FIELD(weight_block, FIELD_UINT),
-    FIELD(head_bits, FIELD_UINT),       FIELD(kv_bits, FIELD_UINT),       FIELD(embedding_bits, FIELD_UINT),
-    FIELD(rotate_qk, FIELD_BOOL),       FIELD(range_margin, FIELD_FLOAT), FIELD(weight_search, FIELD_BOOL),
+    FIELD(activation_bits, FIELD_UINT), FIELD(weight_bits, FIELD_UINT),    FIELD(weight_block, FIELD_UINT),    FIELD(head_bits, FIELD_UINT),
+    FIELD(kv_bits, FIELD_UINT),         FIELD(embedding_bits, FIELD_UINT), FIELD(rotate_residual, FIELD_BOOL), FIELD(rotate_qk, FIELD_BOOL),
+    FIELD(range_margin, FIELD_FLOAT),   FIELD(weight_search, FIELD_BOOL),
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 

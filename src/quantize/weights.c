@@ -11,6 +11,7 @@ enum { ROWS_PER_TILE = 64 };
 typedef struct row_job row_job;
 struct row_job {
   const ir_static* source;
+  ir_static_view view;
   void (*body)(row_job* job, uint64_t first, uint64_t count, const float* rows);
   _Atomic(genai_status*) failure;
   /* weights_encode */
@@ -30,7 +31,7 @@ static void run_tiles(void* user, size_t begin, size_t end) {
   for (size_t tile = begin; tile < end && !status; tile++) {
     uint64_t first = (uint64_t)tile * ROWS_PER_TILE;
     uint64_t count = source->rows - first < ROWS_PER_TILE ? source->rows - first : ROWS_PER_TILE;
-    status = ir_static_read(source, first, count, rows);
+    status = ir_static_view_read(&job->view, first, count, rows);
     if (!status) job->body(job, first, count, rows);
   }
   mem_free(rows);
@@ -41,7 +42,9 @@ static void run_tiles(void* user, size_t begin, size_t end) {
 }
 
 static genai_status* run_job(row_job* job, thread_pool* pool) {
+  GENAI_TRY(ir_static_view_open(job->source, pool, &job->view));
   thread_pool_for(pool, (size_t)((job->source->rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE), 1, run_tiles, job);
+  ir_static_view_close(&job->view);
   return atomic_load(&job->failure);
 }
 
