@@ -28,6 +28,13 @@ static const slot_name codegen_hf[] = {{SLOT_EMBEDDING, "wte"},
                                        {SLOT_DOWN, "h.%u.mlp.fc_out"},
                                        {SLOT_COUNT, NULL}};
 
+static const slot_name starcoder2_hf[] = {{SLOT_UP, "layers.%u.mlp.c_fc"}, {SLOT_DOWN, "layers.%u.mlp.c_proj"}, {SLOT_COUNT, NULL}};
+static const slot_name phi_hf[] = {{SLOT_FINAL_NORM, "final_layernorm"},
+                                   {SLOT_OUTPUT, "layers.%u.self_attn.dense"},
+                                   {SLOT_UP, "layers.%u.mlp.fc1"},
+                                   {SLOT_DOWN, "layers.%u.mlp.fc2"},
+                                   {SLOT_COUNT, NULL}};
+
 /* GGUF does not store query_pre_attn_scalar. The 27B models alone do not use the head size: theirs is hidden / heads (recognised by the
  * layer count, as llama.cpp does). */
 static void adjust_gemma2(model* self) {
@@ -140,6 +147,13 @@ static const family families[] = {
      .epsilon = 1e-5f,
      .qk_norm = QK_NORM_WHOLE,
      .hf_names = post_norm_hf},
+    {.name = "glm",
+     .note = "GLM-4 9B in its transformers form, GLM-Edge",
+     .types = {"glm"},
+     .features = PRE_NORM | ROTARY_INTERLEAVED_HF,
+     .epsilon = 1.5625e-7f,
+     .head_dim = 128,
+     .rotary_fraction = 0.5},
     {.name = "glm4",
      .note = "GLM-4-0414, dense",
      .types = {"glm4"},
@@ -166,6 +180,24 @@ static const family families[] = {
      .norm = NORM_LAYER,
      .epsilon = 1e-5f,
      .rotary_fraction = 0.25},
+    {.name = "starcoder2",
+     .note = "StarCoder2",
+     .types = {"starcoder2"},
+     .features = PRE_NORM | PLAIN_FEED_FORWARD | READS_WINDOW | TIED_BY_DEFAULT,
+     .norm = NORM_LAYER,
+     .epsilon = 1e-5f,
+     .activation = ACTIVATION_GELU_TANH,
+     .window = WINDOW_EVERY_LAYER,
+     .hf_names = starcoder2_hf},
+    {.name = "phi",
+     .note = "Phi-1, Phi-1.5, Phi-2",
+     .types = {"phi", "phi2"},
+     .features = PRE_NORM | PARALLEL | PLAIN_FEED_FORWARD | QKV_BIAS | FEED_FORWARD_BIAS | HEAD_BIAS,
+     .norm = NORM_LAYER,
+     .epsilon = 1e-5f,
+     .activation = ACTIVATION_GELU_TANH,
+     .rotary_fraction = 0.5,
+     .hf_names = phi_hf},
     {.name = "codegen",
      .note = "CodeGen 1 and 2",
      .types = {"codegen"},

@@ -14,7 +14,7 @@ typedef struct field {
   size_t offset;
   uint32_t feature; /* 0: every family reads it */
   bool required;    /* a count that must be there and positive */
-  const char* hf[4];
+  const char* hf[5];
   const char* gguf[3]; /* behind "ARCHITECTURE." */
 } field;
 
@@ -35,7 +35,7 @@ static const field fields[] = {
      AT(epsilon),
      0,
      false,
-     {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps"},
+     {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"},
      {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"}},
     {FIELD_NUMBER, AT(attention_multiplier), READS_MULTIPLIERS, false, {"attention_multiplier"}, {"attention.scale"}},
     {FIELD_NUMBER, AT(embedding_multiplier), READS_MULTIPLIERS, false, {"embedding_multiplier"}, {"embedding_scale"}},
@@ -81,7 +81,7 @@ static genai_status* store(model* self, const field* into, const char* key, doub
 }
 
 static genai_status* read_config_field(model* self, json_value config, const field* into, bool* found) {
-  for (size_t i = 0; i < 4 && into->hf[i]; ++i) {
+  for (size_t i = 0; i < 5 && into->hf[i]; ++i) {
     json_value value = json_get(config, into->hf[i]);
     json_type type = json_type_of(value);
     if (type == JSON_ABSENT || (type == JSON_NULL && into->required)) continue;

@@ -152,7 +152,7 @@ static void test_gemma_norms(void** state) {
   (void)state;
   const model_graph_options options = {.ar_length = 4, .context_length = 16};
   static const char* const added[] = {"checkpoints/gemma", "checkpoints/gemma2", "checkpoints/gemma3"};
-  static const char* const stored[] = {"model/gguf/gemma.gguf", "model/gguf/gemma2.gguf", "model/gguf/gemma3.gguf", "checkpoints/qwen3"};
+  static const char* const stored[] = {"model/tiny/gemma.gguf", "model/tiny/gemma2.gguf", "model/tiny/gemma3.gguf", "checkpoints/qwen3"};
   for (size_t i = 0; i < 3; ++i) {
     built b = build(added[i], options);
     assert_float_equal(source_of(&b, "layer0.attention_norm.weight")->add, 1.0f, 0);
@@ -209,7 +209,7 @@ static void expect_rows(const built* b, const char* name, ir_row_order order, ui
 static void test_stored_row_orders(void** state) {
   (void)state;
   const model_graph_options options = {.ar_length = 4, .context_length = 16};
-  built b = build("model/gguf/llama.gguf", options);
+  built b = build("model/tiny/llama.gguf", options);
   expect_rows(&b, "layer0.attention.q_proj.weight", IR_ROWS_ROTARY_INTERLEAVED, 32, 0, 0);
   expect_rows(&b, "layer0.attention.k_proj.weight", IR_ROWS_ROTARY_INTERLEAVED, 16, 0, 0);
   expect_rows(&b, "layer0.attention.v_proj.weight", IR_ROWS_AS_STORED, 16, 0, 0);

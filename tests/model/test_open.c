@@ -174,7 +174,7 @@ static void test_decoder_inside_a_larger_model(void** state) {
 /* Copies a small GGUF file with some bytes changed (same length). */
 static checkpoint* open_gguf(const char* from, const char* to, char path[1024]) {
   size_t size = 0;
-  char* data = variant_read(test_data("model/gguf/llama.gguf"), &size);
+  char* data = variant_read(test_data("model/tiny/llama.gguf"), &size);
   size_t before = size;
   data = variant_replace(data, &size, from, to);
   assert_int_equal(size, before);

@@ -1,13 +1,37 @@
-/* Tiny random decoders of every family that llama.cpp's converters write as GGUF, on the host executor in float, against the logits that
- * transformers computes from the same parameters (recorded by tests/tools/make_model_gguf.py, which says where names and storage
+/* Tiny random decoders of every family, as GGUF files and as Hugging Face folders, on the host executor in float, against the logits that
+ * transformers computes from the same parameters (recorded by tests/tools/make_model_tiny.py, which says where names and storage
  * conventions come from). */
 #include "model_run.h"
 
 enum { IDS = 24, VOCAB = 96 };
 
 static const char* const names[] = {
-    "llama", "llama-linear",  "llama-yarn", "smollm3", "qwen2", "qwen3",   "gemma",    "gemma2",           "gemma3",
-    "phi3",  "phi3-longrope", "granite",    "olmo2",   "glm4",  "exaone4", "stablelm", "stablelm-parallel"};
+    "llama.gguf",
+    "llama-linear.gguf",
+    "llama-yarn.gguf",
+    "smollm3.gguf",
+    "qwen2.gguf",
+    "qwen3.gguf",
+    "gemma.gguf",
+    "gemma2.gguf",
+    "gemma3.gguf",
+    "phi3.gguf",
+    "phi3-longrope.gguf",
+    "granite.gguf",
+    "olmo2.gguf",
+    "glm4.gguf",
+    "exaone4.gguf",
+    "stablelm.gguf",
+    "stablelm-parallel.gguf",
+    "starcoder2.gguf",
+    "phi.gguf",
+    "hf-glm",
+    "hf-starcoder2",
+    "hf-phi",
+    "hf-codegen",
+    "hf-stablelm",
+    "hf-qwen2",
+};
 enum { NAMES = sizeof names / sizeof *names };
 
 static void test_family(void** state) {
@@ -16,7 +40,7 @@ static void test_family(void** state) {
   checkpoint* file;
   model* m;
   model_info info;
-  snprintf(path, sizeof path, "model/gguf/%s.gguf", name);
+  snprintf(path, sizeof path, "model/tiny/%s", name);
   assert_ok(checkpoint_open(test_data(path), &file));
   assert_ok(model_open(file, &m));
   model_get_info(m, &info);
@@ -27,7 +51,7 @@ static void test_family(void** state) {
   assert_int_equal(stop, 2);
 
   float expected[IDS * VOCAB], logits[IDS * VOCAB];
-  snprintf(path, sizeof path, "model/gguf/%s.f32", name);
+  snprintf(path, sizeof path, "model/tiny/%.*s.f32", (int)strcspn(name, "."), name);
   FILE* recorded = fopen(test_data(path), "rb");
   assert_non_null(recorded);
   assert_int_equal(fread(expected, sizeof *expected, IDS * VOCAB, recorded), IDS * VOCAB);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tiny random decoders as GGUF files with the logits transformers computes for them: tests/data/model/gguf/NAME.gguf and NAME.f32.
+"""Tiny random decoders with the logits transformers computes for them: tests/data/model/tiny/NAME.gguf, or folders NAME in Hugging Face form,
+and NAME.f32.
 
-Usage: make_model_gguf.py OUTPUT_DIRECTORY [NAME...]
+Usage: make_model_tiny.py OUTPUT_DIRECTORY [NAME...]
 Needs torch, transformers, accelerate and gguf. Every parameter is random (norms and biases too), rounded to what the file stores (matrices
 F16, vectors F32). Tensor names come from the gguf package's own table; storage conventions are those of llama.cpp's converters: query and
 key rows of the Llama lineage interleaved, Gemma's norms stored with 1 added, the Llama 3 rule as a vector rope_freqs. Where transformers
@@ -28,7 +29,7 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_fac
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "partial_rotary_factor": 0.75, "long_factor": [1.5, 3.0, 4.0],
             "short_factor": [1.0, 1.2, 1.4], "original_max_position_embeddings": 16}
 
-# name: (configuration class, its arguments, GGUF architecture, interleaved rows, added to norms, read back)
+# name: (configuration class, its arguments, GGUF architecture or None, interleaved rows, added to norms, read back)
 MODELS = {
     "llama": ("LlamaConfig", {"head_dim": 8, "rope_parameters": LLAMA3}, "llama", True, 0, False),
     "llama-linear": ("LlamaConfig", {"tie_word_embeddings": True, "rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}},
@@ -54,7 +55,17 @@ MODELS = {
     "glm4": ("Glm4Config", {"head_dim": 8, "attention_bias": True}, "glm4", False, 0, False),
     "exaone4": ("Exaone4Config", {"sliding_window": 8, "num_hidden_layers": 4, "sliding_window_pattern": 4}, "exaone4", False, 0, False),
     "stablelm": ("StableLmConfig", {"use_qkv_bias": True}, "stablelm", False, 0, True),
+    "starcoder2": ("Starcoder2Config", {"sliding_window": 8}, "starcoder2", False, 0, False),
+    "phi": ("PhiConfig", {"num_key_value_heads": 4}, "phi2", False, 0, False),
     "stablelm-parallel": ("StableLmConfig", {"use_parallel_residual": True}, "stablelm", False, 0, False),
+    "hf-glm": ("GlmConfig", {"head_dim": 16, "attention_bias": True}, None, False, 0, False),
+    "hf-starcoder2": ("Starcoder2Config", {"sliding_window": None, "tie_word_embeddings": False}, None, False, 0, False),
+    "hf-phi": ("PhiConfig", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}, None, False, 0,
+               False),
+    "hf-codegen": ("CodeGenConfig", {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": 64, "n_ctx": 64, "rotary_dim": 4}, None,
+                   False, 0, False),
+    "hf-stablelm": ("StableLmConfig", {"use_qkv_bias": True}, None, False, 0, False),
+    "hf-qwen2": ("Qwen2Config", {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, None, False, 0, False),
 }
 
 
@@ -84,7 +95,7 @@ def write_metadata(writer, config, arch):
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     else:
-        writer.add_layer_norm_eps(config.layer_norm_eps)
+        writer.add_layer_norm_eps(config.norm_epsilon if arch == "starcoder2" else config.layer_norm_eps)
     rope = config.rope_parameters
     rope = rope.get("full_attention", rope)
     rotary = int(size * rope.get("partial_rotary_factor", 1.0))
@@ -155,14 +166,20 @@ def main():
     for name, (configuration, arguments, arch, permuted, added, readable) in MODELS.items():
         if len(sys.argv) > 2 and name not in sys.argv[2:]:
             continue
-        config = getattr(transformers, configuration)(**{**SHAPE, **arguments})
+        shape = {k: v for k, v in SHAPE.items() if k not in arguments}
+        if configuration == "CodeGenConfig":  # has names of its own for the rest
+            shape = {"vocab_size": VOCAB, "bos_token_id": 1, "eos_token_id": 2}
+        config = getattr(transformers, configuration)(**shape, **arguments)
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
         with torch.no_grad():
             randomize(model, added)
             logits = model(torch.tensor([IDS])).logits[0].numpy()
-        write_gguf(out / f"{name}.gguf", model, arch, permuted, added)
+        if arch:
+            write_gguf(out / f"{name}.gguf", model, arch, permuted, added)
+        else:
+            model.save_pretrained(out / name)
         logits.astype("<f4").tofile(out / f"{name}.f32")
-        print(name, "largest logit", numpy.abs(logits).max(), "bytes", (out / f"{name}.gguf").stat().st_size)
+        print(name, "largest logit", numpy.abs(logits).max())
         if readable:
             again = transformers.AutoModelForCausalLM.from_pretrained(out, gguf_file=f"{name}.gguf", dtype=torch.float32).eval()
             with torch.no_grad():
