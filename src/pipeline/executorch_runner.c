@@ -321,10 +321,10 @@ static genai_status* keep_answer(const execution* self, answer* from, const gene
 static genai_status* answer_prompt(const execution* self, const token_list* prompt, size_t index, genai_generation* out) {
   answer got = {.execution = self, .prompt = index};
   generate_result result = {0};
-  token_stream_init(&got.stream, self->words, false);
+  if (self->words) token_stream_init(&got.stream, self->words, false);
   genai_status* status = run_generation(self, prompt, &got, &result);
   if (!status) status = keep_answer(self, &got, &result, out);
-  token_stream_deinit(&got.stream);
+  if (self->words) token_stream_deinit(&got.stream);
   token_list_deinit(&got.ids);
   text_deinit(&got.decoded);
   return status;
