@@ -15,7 +15,7 @@ python=/usr/bin/python3
 purpose=${1:?usage: setup.sh build|run|test|develop}
 
 build_packages=(gcc g++ cmake ninja-build pkg-config make git
-  libsimdjson-dev libpcre2-dev libutf8proc-dev nettle-dev libdnnl-dev libflatbuffers-dev flatbuffers-compiler libcmocka-dev)
+  libsimdjson-dev libpcre2-dev libutf8proc-dev libssl-dev libdnnl-dev libflatbuffers-dev flatbuffers-compiler libcmocka-dev)
 run_packages=("${build_packages[@]}" python3 python3-pip ca-certificates)
 test_packages=("${run_packages[@]}" python3-venv clang libclang-rt-14-dev)
 develop_packages=("${build_packages[@]}" clang clang-format clang-tidy)

@@ -47,7 +47,7 @@ uint64_t disk_free_bytes(const char* path);   /* UINT64_MAX if unknown */
 
 /* SHA-256 (FIPS 180-4). */
 typedef struct sha256 {
-  uint64_t state[16]; /* nettle's context */
+  uint64_t state[16]; /* libcrypto's context */
 } sha256;
 void sha256_init(sha256* hash);
 void sha256_update(sha256* hash, const void* data, size_t size);
