@@ -127,7 +127,7 @@ static genai_status* run_calibration(genai_quantizer* base, const genai_context*
   if (!status) {
     progress_sink sink = context_progress_sink(context);
     calibration_options options = {
-        .rotate_qk = self->how.rotate_qk, .pool = source->pool, .progress = &sink, .cancel = context_cancel_token(context)};
+        .how = &self->how, .pool = source->pool, .progress = &sink, .cancel = context_cancel_token(context)};
     status = calibrate(source->decoder, (const int32_t* const*)samples.ids, samples.lengths, samples.count, &options, &ranges);
   }
   sequences_deinit(&samples);

@@ -95,7 +95,7 @@ typedef struct pass {
 static genai_status* run_pass(const model* source, const int32_t* const* sequences, const size_t* lengths, const pass* part,
                               const calibration_options* options, calibration* self) {
   model_graph_options graph_options = {
-      .name = "calibration", .ar_length = part->total, .context_length = part->total, .rotate_qk = options->rotate_qk};
+      .name = "calibration", .ar_length = part->total, .context_length = part->total, .rotate_qk = options->how->rotate_qk};
   ir_graph* graph = NULL;
   executor* exec = NULL;
   int32_t *tokens = NULL, *positions = NULL;
@@ -105,7 +105,7 @@ static genai_status* run_pass(const model* source, const int32_t* const* sequenc
   GENAI_TRY(model_build_graph(source, &graph_options, &graph));
   genai_status* status = NULL;
   bool rotated;
-  if (options->rotate_residual) GENAI_TRY_GOTO(status, rotate_residual(graph, &rotated), done);
+  if (options->how->rotate_residual) GENAI_TRY_GOTO(status, rotate_residual(graph, &rotated), done);
   cpu_options executor_options = {
       .mode = CPU_FLOAT, .pool = options->pool, .observer = observe, .observer_user = self, .cancel = options->cancel};
   GENAI_TRY_GOTO(status, cpu_executor_create(graph, &executor_options, &exec), done);

@@ -39,7 +39,7 @@ genai_status* rotate_residual(ir_graph* graph, bool* done) GENAI_MUST_USE;
 typedef struct calibration calibration;
 typedef struct calibration_options {
   uint32_t max_tokens_per_pass; /* AR length of the calibration graph; 0 = 512 */
-  bool rotate_qk, rotate_residual; /* as in the recipe that the ranges are for */
+  const recipe* how; /* the recipe that the ranges are for: it says which rotations the graph has */
   thread_pool* pool;
   const progress_sink* progress;
   const cancel_token* cancel;

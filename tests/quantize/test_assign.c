@@ -28,7 +28,7 @@ static void open_fixture(const char* name, const recipe* how, setup* out) {
   for (int s = 0; s < 3; s++) {
     for (int i = 0; i < 20; i++) ids[s][i] = (int32_t)((uint32_t)(s * 131 + i * 37 + 5) % info.vocab);
   }
-  calibration_options options = {.rotate_qk = how->rotate_qk, .pool = out->pool, .max_tokens_per_pass = 24};
+  calibration_options options = {.how = how, .pool = out->pool, .max_tokens_per_pass = 24};
   assert_ok(calibrate(out->source, sequences, lengths, 3, &options, &out->ranges));
   assert_int_equal(calibration_tokens(out->ranges), 38);
 }
@@ -210,13 +210,13 @@ static void test_calibration_refuses(void** state) {
   const int32_t* sequence = ids;
   size_t length = 0;
   calibration* ranges;
-  calibration_options options = {.max_tokens_per_pass = 3};
+  calibration_options options = {.how = recipe_at(0), .max_tokens_per_pass = 3};
   assert_fails(calibrate(s.source, &sequence, &length, 1, &options, &ranges), GENAI_ERROR_INVALID_ARGUMENT, "sequence 0 has no tokens");
   length = 4;
   assert_fails(calibrate(s.source, &sequence, &length, 1, &options, &ranges), GENAI_ERROR_LIMIT, "a pass takes 3");
   assert_fails(calibrate(s.source, &sequence, &length, 0, &options, &ranges), GENAI_ERROR_INVALID_ARGUMENT, "at least one token");
   cancel_token cancel = {true};
-  options = (calibration_options){.cancel = &cancel};
+  options = (calibration_options){.how = recipe_at(0), .cancel = &cancel};
   assert_fails(calibrate(s.source, &sequence, &length, 1, &options, &ranges), GENAI_ERROR_CANCELLED, "cancelled");
   close_fixture(&s);
 }
