@@ -18,7 +18,8 @@ typedef struct classes {
   int32_t* parent;   /* union-find over tensor ids */
   float *low, *high; /* of each class, at its root; valid when seen */
   bool* seen;
-  bool* fixed; /* range given by meaning, not by calibration: no margin */
+  bool* fixed;   /* range given by meaning, not by calibration: no margin */
+  bool* clipped; /* the range ends where its only readers saturate: no margin */
   uint32_t* bits;
 } classes;
 
@@ -129,6 +130,31 @@ static genai_status* collect_ranges(classes* all) {
   return NULL;
 }
 
+/* Beyond these inputs a sigmoid or tanh rounds to its end in 16 bits. A tensor that feeds nothing else keeps its resolution for what is
+ * between (the argument of a tanh-form GELU grows with the cube of its input). */
+static const float SIGMOID_REACH = 12.0f, TANH_REACH = 6.5f;
+
+static void clip_to_reach(classes* all) {
+  const ir_graph* graph = all->graph;
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    if (op->kind != IR_SIGMOID && op->kind != IR_TANH) continue;
+    int32_t root = find_root(all->parent, op->inputs[0]);
+    bool alone = all->seen[root] && !all->fixed[root];
+    for (uint32_t j = 0; alone && j < graph->n_ops; j++) {
+      const ir_op* other = graph->ops[j];
+      for (uint32_t k = 0; k < other->n_inputs; k++) {
+        if (other->kind != op->kind && find_root(all->parent, other->inputs[k]) == root) alone = false;
+      }
+    }
+    if (!alone) continue;
+    float reach = op->kind == IR_SIGMOID ? SIGMOID_REACH : TANH_REACH;
+    if (all->low[root] < -reach) all->low[root] = -reach;
+    if (all->high[root] > reach) all->high[root] = reach;
+    all->clipped[root] = true;
+  }
+}
+
 /* real = scale * (q + offset) over the whole unsigned range, zero exact. */
 static ir_encoding unsigned_encoding(float low, float high, uint32_t bits) {
   double levels = (double)((1u << bits) - 1), l = low < 0 ? (double)low : 0, h = high > 0 ? (double)high : 0;
@@ -154,7 +180,7 @@ static genai_status* assign_activations(classes* all) {
       return genai_status_create(GENAI_ERROR_INTERNAL, "tensor \"%s\": calibration saw nothing of it or of what shares its encoding",
                                  tensor->name);
     uint32_t bits = all->bits[root] ? all->bits[root] : all->how->activation_bits;
-    float margin = all->fixed[root] || bits < 16 ? 1.0f : all->how->range_margin;
+    float margin = all->fixed[root] || all->clipped[root] || bits < 16 ? 1.0f : all->how->range_margin;
     tensor->encoding = unsigned_encoding(all->low[root] * margin, all->high[root] * margin, bits);
     tensor->dtype = bits == 8 ? IR_U8 : IR_U16;
   }
@@ -227,9 +253,10 @@ genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const r
   all.high = arena_calloc(&scratch, n, sizeof *all.high);
   all.seen = arena_calloc(&scratch, n, sizeof *all.seen);
   all.fixed = arena_calloc(&scratch, n, sizeof *all.fixed);
+  all.clipped = arena_calloc(&scratch, n, sizeof *all.clipped);
   all.bits = arena_calloc(&scratch, n, sizeof *all.bits);
   genai_status* status = NULL;
-  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.bits) {
+  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.clipped || !all.bits) {
     status = genai_status_out_of_memory();
     goto done;
   }
@@ -237,6 +264,7 @@ genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const r
   tie_pass_through(&all);
   fix_by_meaning(&all);
   GENAI_TRY_GOTO(status, collect_ranges(&all), done);
+  clip_to_reach(&all);
   GENAI_TRY_GOTO(status, assign_activations(&all), done);
   GENAI_TRY_GOTO(status, assign_weights(&all), done);
   status = ir_graph_verify(graph);

@@ -78,7 +78,11 @@ static void check_graph(const setup* s, const ir_graph* graph, const recipe* how
     float low, high;
     bool masked =
         op->kind == IR_ADD && (graph->tensors[op->inputs[0]]->role == IR_ROLE_MASK || graph->tensors[op->inputs[1]]->role == IR_ROLE_MASK);
-    if (!masked && calibration_range(s->ranges, output->name, &low, &high)) {
+    bool saturating = false; /* read by a sigmoid or tanh: may be cut where those reach their ends */
+    for (uint32_t j = 0; j < graph->n_ops; j++)
+      saturating =
+          saturating || ((graph->ops[j]->kind == IR_SIGMOID || graph->ops[j]->kind == IR_TANH) && graph->ops[j]->inputs[0] == output->id);
+    if (!masked && !saturating && calibration_range(s->ranges, output->name, &low, &high)) {
       float scale = output->encoding.scale;
       assert_true(low >= scale * ((float)output->encoding.offset - 0.51f));
       assert_true(high <= scale * ((float)(levels + output->encoding.offset) + 0.51f));
@@ -137,6 +141,7 @@ static void test_every_recipe(void** state) {
   check_fixture("qwen2", recipe_at(0));
   check_fixture("qwen2", recipe_at(2));
   check_fixture("smollm3-nope", recipe_at(0));
+  check_fixture("gemma", recipe_at(0));
 }
 
 /* Squared error of the weight after quantization by its encoding, computed here from the definition. */
