@@ -34,7 +34,7 @@ build:
 	@tools/setup.sh build
 	@cmake --preset release -Wno-dev >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
-	@cmake --build --preset release --parallel $(JOBS)
+	@cmake --build --preset release --parallel $(JOBS) --target genai
 
 run: setup build
 	build/genai run '$(MODEL)' --soc $(SOC) --prompt '$(PROMPT)' $(ARGS)
