@@ -26,7 +26,7 @@ genai_status* added_tokens_build(added_tokens* self, const normalizer* normalize
   genai_status* status = NULL;
   for (size_t i = 0; i < self->count && !status; i++) {
     added_token* token = &self->items[i];
-    if (token->normalized && normalize->count) {
+    if (token->normalized && !token->as_is && normalize->count) {
       text_view result;
       status = normalizer_run(normalize, classes, (text_view){token->pattern, token->pattern_length}, &out, &spare, &result);
       if (status) break;

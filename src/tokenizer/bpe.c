@@ -284,13 +284,15 @@ static size_t split_characters(const bpe_model* self, const vocabulary* tokens, 
 }
 
 /* A symbol without a token (a character of SentencePiece that only occurs inside tokens) comes out as its bytes, or as unknown. */
-static genai_status* append_extra(const bpe_model* self, uint32_t symbol, token_list* out) {
+static genai_status* append_extra(const bpe_model* self, uint32_t symbol, size_t begin, token_list* out) {
   text_view character = vocabulary_text(&self->extra_symbols, (int32_t)symbol - self->extra_base);
-  for (size_t i = 0; i < character.length; i++) {
-    int32_t id = self->byte_ids[(uint8_t)character.data[i]];
-    if (id < 0) return self->unknown_id >= 0 ? token_list_append(out, self->unknown_id) : NULL;
-    GENAI_TRY(token_list_append(out, id));
+  bool fallback = self->byte_fallback;
+  for (size_t i = 0; i < character.length; i++) fallback = fallback && self->byte_ids[(uint8_t)character.data[i]] >= 0;
+  if (!fallback) {
+    bool fused = self->fuse_unknown && out->count > begin && out->ids[out->count - 1] == self->unknown_id;
+    return self->unknown_id >= 0 && !fused ? token_list_append(out, self->unknown_id) : NULL;
   }
+  for (size_t i = 0; i < character.length; i++) GENAI_TRY(token_list_append(out, self->byte_ids[(uint8_t)character.data[i]]));
   return NULL;
 }
 
@@ -336,7 +338,7 @@ static genai_status* encode_part(const bpe_model* self, const vocabulary* tokens
     GENAI_TRY(token_list_reserve(out, count));
     for (size_t i = 0; i < count; i++) {
       if (self->extra_symbols.count && scratch->symbols[i] >= (uint32_t)self->extra_base) {
-        GENAI_TRY(append_extra(self, scratch->symbols[i], out));
+        GENAI_TRY(append_extra(self, scratch->symbols[i], begin, out));
       } else {
         GENAI_TRY(token_list_append(out, (int32_t)scratch->symbols[i]));
       }

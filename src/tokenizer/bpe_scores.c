@@ -51,7 +51,8 @@ genai_status* bpe_build_from_scores(tokenizer* self, const float* scores) {
     if (i && pieces[i].score != pieces[i - 1].score) rank++;
     text_view piece = vocabulary_text(&self->tokens, pieces[i].id);
     status = bpe_add_splits(&self->bpe, &self->tokens, piece, rank, (uint32_t)pieces[i].id);
-    if (!status) status = bpe_note_adjacent(&self->bpe, piece);
+    /* Unknown characters fuse across any cut, so where they do, words are not cut. */
+    if (!status && !self->bpe.fuse_unknown) status = bpe_note_adjacent(&self->bpe, piece);
   }
   mem_free(pieces);
   return status;

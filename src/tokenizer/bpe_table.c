@@ -4,7 +4,7 @@
 #include "tokenizer/bpe_internal.h"
 #include "tokenizer/unicode_class.h"
 
-enum { MAX_SPLIT_BYTES = 2048 };
+enum { MAX_SPLIT_BYTES = 2048, SPLIT_BATCH = 16 };
 
 static bpe_merge* new_table(size_t capacity) {
   bpe_merge* table = mem_alloc_aligned(64, capacity * sizeof *table);
@@ -56,10 +56,11 @@ genai_status* bpe_add_merge(bpe_model* self, uint32_t left, uint32_t right, uint
 }
 
 /* The symbol of part of a token, or -1. Tokens outside the model and byte tokens are not built by merging. */
-static int32_t find_symbol(const bpe_model* self, const vocabulary* tokens, const char* data, size_t length) {
-  int32_t id = vocabulary_find(tokens, data, length);
+static int32_t find_symbol(const bpe_model* self, const vocabulary* tokens, text_view part, uint64_t hash) {
+  int32_t id = vocabulary_find_hashed(tokens, part, hash);
   if (id >= 0 && !(tokens->flags[id] & (TOKEN_OUTSIDE | TOKEN_BYTE | TOKEN_UNUSED))) return id;
-  id = vocabulary_find(&self->extra_symbols, data, length);
+  if (!self->extra_symbols.count) return -1;
+  id = vocabulary_find_hashed(&self->extra_symbols, part, hash);
   return id < 0 ? -1 : self->extra_base + id;
 }
 
@@ -69,13 +70,30 @@ genai_status* bpe_add_splits(bpe_model* self, const vocabulary* tokens, text_vie
     return genai_status_create(GENAI_ERROR_UNSUPPORTED, "token %u has %zu bytes; tokens that arise by merging may have %d",
                                (unsigned)result, content.length, MAX_SPLIT_BYTES);
   }
-  for (size_t cut = 1; cut < content.length; cut++) {
-    if (!self->byte_symbols && ((uint8_t)content.data[cut] & 0xc0) == 0x80) continue;
-    int32_t left = find_symbol(self, tokens, content.data, cut);
-    if (left < 0) continue;
-    int32_t right = find_symbol(self, tokens, content.data + cut, content.length - cut);
-    if (right < 0) continue;
-    GENAI_TRY(bpe_add_merge(self, (uint32_t)left, (uint32_t)right, rank, result));
+  for (size_t cut = 1; cut < content.length;) {
+    /* Some splits at a time, so that the memory accesses of their lookups overlap. */
+    struct {
+      text_view left, right;
+      uint64_t left_hash, right_hash;
+    } splits[SPLIT_BATCH];
+    size_t count = 0;
+    for (; cut < content.length && count < SPLIT_BATCH; cut++) {
+      if (!self->byte_symbols && ((uint8_t)content.data[cut] & 0xc0) == 0x80) continue;
+      splits[count].left = (text_view){content.data, cut};
+      splits[count].right = (text_view){content.data + cut, content.length - cut};
+      splits[count].left_hash = hash_bytes(content.data, cut);
+      splits[count].right_hash = hash_bytes(content.data + cut, content.length - cut);
+      vocabulary_prefetch(tokens, splits[count].left_hash);
+      vocabulary_prefetch(tokens, splits[count].right_hash);
+      count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+      int32_t left = find_symbol(self, tokens, splits[i].left, splits[i].left_hash);
+      if (left < 0) continue;
+      int32_t right = find_symbol(self, tokens, splits[i].right, splits[i].right_hash);
+      if (right < 0) continue;
+      GENAI_TRY(bpe_add_merge(self, (uint32_t)left, (uint32_t)right, rank, result));
+    }
   }
   return NULL;
 }

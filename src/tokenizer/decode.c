@@ -165,6 +165,13 @@ static genai_status* push_piece(token_stream* stream, text_view token, text* out
   return status;
 }
 
+/* The normalized form of an added token, which is what the reference decodes. There are few of these. */
+static text_view renormalized(const tokenizer* self, int32_t id) {
+  size_t i = 0;
+  while (self->added.items[i].id != id) i++;
+  return (text_view){self->added.items[i].pattern, self->added.items[i].pattern_length};
+}
+
 void token_stream_init(token_stream* stream, const tokenizer* self, bool keep_special) {
   *stream = (token_stream){.tokenizer = self, .keep_special = keep_special, .at_start = true, .strip_left = self->decode.strip_start};
 }
@@ -176,10 +183,12 @@ genai_status* token_stream_push(token_stream* stream, int32_t id, text* out) {
                                (int)self->tokens.count - 1);
   }
   text_view token = vocabulary_text(&self->tokens, id);
-  if (!token.data || (!stream->keep_special && self->tokens.flags[id] & TOKEN_SPECIAL)) return NULL;
+  unsigned flags = self->tokens.flags[id];
+  if (!token.data || (!stream->keep_special && flags & TOKEN_SPECIAL)) return NULL;
+  if (flags & TOKEN_RENORMALIZED) token = renormalized(self, id);
   switch (self->decode.kind) {
     case DECODE_BYTE_LEVEL:
-      token = vocabulary_text(&self->bytes, id);
+      if (!(flags & TOKEN_RENORMALIZED)) token = vocabulary_text(&self->bytes, id);
       if (stream->pending.length || !utf8_is_valid(token.data, token.length)) {
         GENAI_TRY(text_append(&stream->pending, token.data, token.length));
         return drain_bytes(&stream->pending, false, false, out);

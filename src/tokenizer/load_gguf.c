@@ -40,8 +40,8 @@ static genai_status* number_array(const checkpoint* file, const char* key, uint6
   return NULL;
 }
 
-/* Phi-3's tokenizer takes the white space behind its control tokens along; its GGUF files do not say so, only the model's name does. */
-static bool strips_after_control(const checkpoint* file, text_view token) {
+/* Phi-3's tokenizer takes the white space behind its special tokens along; its GGUF files do not say so, only the model's name does. */
+static bool strips_after_special(const checkpoint* file, text_view token) {
   char name[128] = "";
   text_view general = checkpoint_metadata_string(file, "general.name");
   for (size_t i = 0; i < general.length && i + 1 < sizeof name; i++) name[i] = (char)tolower((unsigned char)general.data[i]);
@@ -49,7 +49,20 @@ static bool strips_after_control(const checkpoint* file, text_view token) {
   return !text_view_equal_cstr(token, "<unk>") && !text_view_equal_cstr(token, "<s>") && !text_view_equal_cstr(token, "<|endoftext|>");
 }
 
-static genai_status* load_tokens(const checkpoint* file, tokenizer* self) {
+/* A user-defined piece with spaces in it, of a vocabulary with scores: SentencePiece looks for it where spaces are U+2581 already. */
+static genai_status* add_spaced(tokenizer* self, added_token* added, text_view content) {
+  text pattern = {0};
+  genai_status* status = NULL;
+  for (size_t i = 0; i < content.length && !status; i++) {
+    status = content.data[i] == ' ' ? text_append_cstr(&pattern, LOWER_BLOCK) : text_append_char(&pattern, content.data[i]);
+  }
+  added->normalized = added->as_is = true;
+  if (!status) status = added_tokens_add(&self->added, added, (text_view){pattern.data, pattern.length});
+  text_deinit(&pattern);
+  return status;
+}
+
+static genai_status* load_tokens(const checkpoint* file, bool scored, tokenizer* self) {
   const gguf_value *tokens = NULL, *types = NULL;
   GENAI_TRY(string_array(file, "tokenizer.ggml.tokens", &tokens));
   if (tokens->count > VOCABULARY_LIMIT) return missing(file, "tokenizer.ggml.tokens of a credible size", "at most 16 million");
@@ -79,8 +92,12 @@ static genai_status* load_tokens(const checkpoint* file, tokenizer* self) {
     }
     GENAI_TRY(vocabulary_set(&self->tokens, (int32_t)i, contents[i].data, contents[i].length, (uint8_t)flags));
     if (!(flags & TOKEN_ADDED)) continue;
-    added.strip_right = type == TYPE_CONTROL && strips_after_control(file, contents[i]);
-    GENAI_TRY(added_tokens_add(&self->added, &added, contents[i]));
+    added.strip_right = strips_after_special(file, contents[i]);
+    if (scored && type == TYPE_USER_DEFINED && memchr(contents[i].data, ' ', contents[i].length)) {
+      GENAI_TRY(add_spaced(self, &added, contents[i]));
+    } else {
+      GENAI_TRY(added_tokens_add(&self->added, &added, contents[i]));
+    }
   }
   return vocabulary_index(&self->tokens);
 }
@@ -120,6 +137,7 @@ static genai_status* load_byte_level(const checkpoint* file, tokenizer* self) {
   GENAI_TRY(pre_tokenizer_by_name(pre, self));
   GENAI_TRY(load_merges(file, self));
   self->decode.kind = DECODE_BYTE_LEVEL;
+  GENAI_TRY(tokenizer_fill_bytes(self));
   GENAI_TRY(tokenizer_use_byte_symbols(self));
   if (!pre.length) pre = text_view_of("default");
   return tokenizer_set_kind(self, "byte-level BPE (%.*s)", (int)(pre.length > 64 ? 64 : pre.length), pre.data);
@@ -191,8 +209,8 @@ genai_status* tokenizer_load_gguf(const checkpoint* file, tokenizer** out) {
   if (!model.data) return missing(file, "tokenizer.ggml.model", "\"gpt2\", \"llama\" or \"gemma4\"");
   tokenizer* self = NULL;
   GENAI_TRY(tokenizer_create(&self));
-  genai_status* status = load_tokens(file, self);
   bool scored = text_view_equal_cstr(model, "llama"), gemma4 = text_view_equal_cstr(model, "gemma4");
+  genai_status* status = load_tokens(file, scored, self);
   if (!status) {
     if (text_view_equal_cstr(model, "gpt2"))
       status = load_byte_level(file, self);

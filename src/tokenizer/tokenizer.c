@@ -30,7 +30,14 @@ genai_status* tokenizer_finish(tokenizer* self) {
   for (size_t i = 0; i < 3; i++) {
     if (!vocabulary_text(&self->tokens, *ids[i]).data) *ids[i] = -1;
   }
-  return added_tokens_build(&self->added, &self->normalize, &self->classes);
+  GENAI_TRY(added_tokens_build(&self->added, &self->normalize, &self->classes));
+  for (size_t i = 0; i < self->added.count; i++) {
+    const added_token* token = &self->added.items[i];
+    text_view content = vocabulary_text(&self->tokens, token->id);
+    if (token->as_is || text_view_equal(content, (text_view){token->pattern, token->pattern_length})) continue;
+    self->tokens.flags[token->id] |= TOKEN_RENORMALIZED;
+  }
+  return NULL;
 }
 
 void tokenizer_close(tokenizer* self) {
@@ -91,41 +98,51 @@ void tokenizer_find_byte_tokens(const vocabulary* tokens, int32_t byte_ids[256])
   }
 }
 
-genai_status* tokenizer_use_byte_symbols(tokenizer* self) {
+/* The bytes that a token's printable characters stand for; false when one of them stands for none. */
+static genai_status* printable_bytes(text_view token, text* out, bool* printable) {
+  text_clear(out);
+  *printable = true;
+  for (size_t i = 0; i < token.length;) {
+    uint32_t codepoint = 0;
+    size_t length = utf8_decode(token.data + i, token.length - i, &codepoint);
+    int byte = length ? byte_level_byte(codepoint) : -1;
+    *printable = byte >= 0;
+    if (!*printable) return NULL;
+    GENAI_TRY(text_append_char(out, (char)byte));
+    i += length;
+  }
+  return NULL;
+}
+
+genai_status* tokenizer_fill_bytes(tokenizer* self) {
   text bytes = {0};
   genai_status* status = vocabulary_reserve(&self->bytes, self->tokens.count, self->tokens.pool_length);
   for (int32_t id = 0; id < self->tokens.count && !status; id++) {
     text_view token = vocabulary_text(&self->tokens, id);
     if (!token.data) continue;
-    text_clear(&bytes);
-    bool printable = true; /* otherwise the token stands for itself, as in the reference's decoder */
-    for (size_t i = 0; i < token.length && !status;) {
-      uint32_t codepoint = 0;
-      size_t length = utf8_decode(token.data + i, token.length - i, &codepoint);
-      int byte = length ? byte_level_byte(codepoint) : -1;
-      printable = printable && byte >= 0;
-      if (!printable) break;
-      status = text_append_char(&bytes, (char)byte);
-      i += length;
-    }
-    unsigned flags = self->tokens.flags[id];
-    if (!status && printable && bytes.length == 1 && !(flags & (TOKEN_OUTSIDE | TOKEN_UNUSED))) {
-      int32_t* symbol = &self->bpe.byte_ids[(uint8_t)bytes.data[0]];
-      if (*symbol < 0) *symbol = id;
-    }
-    if (!status) {
-      /* Tokens that stand for themselves are not words of the model. */
-      status = vocabulary_set(&self->bytes, id, printable ? bytes.data : token.data, printable ? bytes.length : token.length,
-                              (uint8_t)(flags | (printable ? 0 : TOKEN_OUTSIDE)));
-    }
+    bool printable;
+    status = printable_bytes(token, &bytes, &printable);
+    if (status) break;
+    /* A token with other characters stands for itself when it is decoded, and is no word of the model. */
+    unsigned flags = self->tokens.flags[id] | (printable ? 0 : TOKEN_OUTSIDE);
+    text_view content = printable ? (text_view){bytes.data ? bytes.data : "", bytes.length} : token;
+    status = vocabulary_set(&self->bytes, id, content.data, content.length, (uint8_t)flags);
   }
   text_deinit(&bytes);
-  self->bpe.byte_symbols = true;
-  if (!status && self->bpe.ignore_merges) {
-    status = vocabulary_index(&self->bytes);
-    self->bpe.whole_words = &self->bytes;
-  }
   return status;
+}
+
+genai_status* tokenizer_use_byte_symbols(tokenizer* self) {
+  for (int32_t id = 0; id < self->bytes.count; id++) {
+    text_view bytes = vocabulary_text(&self->bytes, id);
+    if (bytes.length != 1 || self->bytes.flags[id] & (TOKEN_OUTSIDE | TOKEN_UNUSED)) continue;
+    int32_t* symbol = &self->bpe.byte_ids[(uint8_t)bytes.data[0]];
+    if (*symbol < 0) *symbol = id;
+  }
+  self->bpe.byte_symbols = true;
+  if (!self->bpe.ignore_merges) return NULL;
+  self->bpe.whole_words = &self->bytes;
+  return vocabulary_index(&self->bytes);
 }
 
 int32_t tokenizer_vocab_size(const tokenizer* self) {

@@ -17,6 +17,7 @@ typedef struct added_token {
   int32_t id;
   bool special;                 /* plain text unless special tokens are parsed; left out by decode */
   bool normalized;              /* matched in the normalized text, in its own normalized form */
+  bool as_is;                   /* matched in the normalized text, as it is */
   bool single_word;             /* only between non-word characters */
   bool strip_left, strip_right; /* takes the white space before, after it along */
   char* pattern;                /* what is matched; owned */
@@ -114,14 +115,17 @@ genai_status* decoder_set_pieces(decoder* self, byte_run bytes) GENAI_MUST_USE;
 genai_status* decoder_add_replacement(decoder* self, text_view from, text_view to) GENAI_MUST_USE;
 genai_status* decoder_set_strip(decoder* self, text_view content, size_t start, size_t stop, bool each) GENAI_MUST_USE;
 
-/* Byte-level vocabularies: fills `bytes` and the model's byte symbols from the printable contents. */
+/* Byte-level vocabularies: fills `bytes` from the printable contents, which decoding needs; then the model's byte symbols, so that it takes
+ * bytes rather than printable characters. */
+genai_status* tokenizer_fill_bytes(tokenizer* self) GENAI_MUST_USE;
 genai_status* tokenizer_use_byte_symbols(tokenizer* self) GENAI_MUST_USE;
 /* Fills the byte fallback ids from tokens `<0xHH>`. */
 void tokenizer_find_byte_tokens(const vocabulary* tokens, int32_t byte_ids[256]);
 
 /* The loaders. `data` need not live on. */
 genai_status* tokenizer_load_gguf(const checkpoint* file, tokenizer** out) GENAI_MUST_USE;
-genai_status* tokenizer_load_json(const char* data, size_t size, const char* name, tokenizer** out) GENAI_MUST_USE;
+genai_status* tokenizer_load_json(json_value root, const char* name, tokenizer** out) GENAI_MUST_USE;
+genai_status* tokenizer_load_tekken(json_value root, const char* name, tokenizer** out) GENAI_MUST_USE;
 genai_status* tokenizer_load_sentencepiece(const uint8_t* data, size_t size, const char* name, tokenizer** out) GENAI_MUST_USE;
 genai_status* tokenizer_load_tiktoken(const char* data, size_t size, const char* name, json_value config, tokenizer** out) GENAI_MUST_USE;
 

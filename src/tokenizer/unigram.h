@@ -10,7 +10,6 @@ typedef struct unigram_model {
   prefix_set pieces;  /* value: id */
   double* scores;     /* [vocabulary size] */
   double lowest;      /* the lowest score of a piece */
-  double highest;     /* the highest; user-defined pieces are worth more than any */
   int32_t unknown_id; /* -1: a character without piece is an error */
   int32_t byte_ids[256];
   bool byte_fallback;

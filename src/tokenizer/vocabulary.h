@@ -10,12 +10,13 @@
 #include "genai/status.h"
 
 enum {
-  TOKEN_PRESENT = 1, /* the id has a token; ids without one are holes */
-  TOKEN_SPECIAL = 2, /* control token: plain text unless the caller parses special tokens, left out by decode */
-  TOKEN_ADDED = 4,   /* matched in the text before the model runs */
-  TOKEN_BYTE = 8,    /* <0xHH>: one byte of text */
-  TOKEN_UNUSED = 16, /* never produced by the model */
-  TOKEN_OUTSIDE = 32 /* not part of the model: only matched as an added token */
+  TOKEN_PRESENT = 1,      /* the id has a token; ids without one are holes */
+  TOKEN_SPECIAL = 2,      /* control token: plain text unless the caller parses special tokens, left out by decode */
+  TOKEN_ADDED = 4,        /* matched in the text before the model runs */
+  TOKEN_BYTE = 8,         /* <0xHH>: one byte of text */
+  TOKEN_UNUSED = 16,      /* never produced by the model */
+  TOKEN_OUTSIDE = 32,     /* not part of the model: only matched as an added token */
+  TOKEN_RENORMALIZED = 64 /* an added token that decodes to its normalized form */
 };
 
 /* The most tokens a vocabulary may have: real ones stay below 300,000. */
