@@ -172,19 +172,22 @@ genai_status* parse_ids(const char* name, const char* list, int32_t** ids, size_
 }
 
 /* Appends `words` wrapped to 100 columns, lines after the first indented. */
-static genai_status* append_wrapped(text* out, const char* words, size_t column, size_t indent) {
-  while (*words) {
+static genai_status* append_wrapped(text* out, const char* words, size_t indent) {
+  size_t column = indent;
+  for (bool first = true; *words; first = false) {
     size_t length = strcspn(words, " ");
-    if (column + length > 100 && column > indent) {
+    bool wrap = !first && column + 1 + length > 100;
+    if (wrap) {
       GENAI_TRY(text_printf(out, "\n%*s", (int)indent, ""));
       column = indent;
+    } else if (!first) {
+      GENAI_TRY(text_append_char(out, ' '));
+      column++;
     }
     GENAI_TRY(text_append(out, words, length));
+    column += length;
     words += length;
-    column += length + 1;
-    size_t spaces = strspn(words, " ");
-    words += spaces;
-    if (spaces && *words) GENAI_TRY(text_append_char(out, ' '));
+    words += strspn(words, " ");
   }
   return text_append_char(out, '\n');
 }
@@ -212,7 +215,7 @@ genai_status* arguments_help(const command_spec* command, text* out) {
     } else {
       GENAI_TRY(text_printf(out, "%*s", (int)(COLUMN - width), ""));
     }
-    GENAI_TRY(append_wrapped(out, option->help, COLUMN, COLUMN));
+    GENAI_TRY(append_wrapped(out, option->help, COLUMN));
   }
   return NULL;
 }
