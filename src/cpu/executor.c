@@ -2,6 +2,7 @@
  * computes is in the op_*.c files; what an encoding does is in rounding.c. */
 #include <string.h>
 
+#include "cpu/amx.h"
 #include "cpu/internal.h"
 #include "cpu/rounding.h"
 
@@ -21,6 +22,7 @@ static void executor_free(executor* handle) {
   mem_free(self->operand_values);
   mem_free(self->scratch.memory);
   mem_free(self->scratch.taken);
+  mem_free(self->scratch.shared);
   mem_free(self);
 }
 
@@ -210,26 +212,30 @@ static genai_status* make_ports(cpu_executor* self) {
 static genai_status* make_memory(cpu_executor* self) {
   const ir_graph* graph = self->graph;
   uint32_t most = 1;
-  size_t floats = 0;
+  cpu_need most_need = {0};
   for (uint32_t i = 0; i < graph->n_ops; i++) {
     const ir_op* op = graph->ops[i];
     if (op->n_inputs > most) most = op->n_inputs;
-    size_t need = op->kind == IR_CONV2D ? cpu_linear_scratch(graph->tensors[op->inputs[1]]) : 0;
-    if (need > floats) floats = need;
+    cpu_need need = {0};
+    if (op->kind == IR_CONV2D) need = cpu_linear_need(self, op);
+    if (op->kind == IR_MATMUL) need = cpu_matmul_need(self, op);
+    if (need.slot_bytes > most_need.slot_bytes) most_need.slot_bytes = need.slot_bytes;
+    if (need.shared_bytes > most_need.shared_bytes) most_need.shared_bytes = need.shared_bytes;
   }
   size_t slots = thread_pool_size(self->options.pool);
   self->scratch.slots = slots;
-  self->scratch.floats = (floats + 15) / 16 * 16;
+  self->scratch.slot_bytes = (most_need.slot_bytes + 63) / 64 * 64;
   self->values = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->values);
   self->statics = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->statics);
   self->owns_static = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->owns_static);
   self->operands = mem_calloc(most, sizeof *self->operands);
   self->operand_values = mem_calloc(most, sizeof *self->operand_values);
   self->scratch.taken = mem_calloc(slots, sizeof *self->scratch.taken);
-  self->scratch.memory = mem_alloc_aligned(64, slots * self->scratch.floats * sizeof(float));
+  self->scratch.memory = mem_alloc_aligned(64, slots * self->scratch.slot_bytes);
+  self->scratch.shared = mem_alloc_aligned(64, most_need.shared_bytes);
   self->memory = mem_alloc_aligned(64, self->plan.elements * sizeof(float));
   bool ok = self->values && self->statics && self->owns_static && self->operands && self->operand_values && self->scratch.taken &&
-            self->scratch.memory && self->memory;
+            self->scratch.memory && self->scratch.shared && self->memory;
   return ok ? NULL : genai_status_out_of_memory();
 }
 
@@ -240,6 +246,7 @@ genai_status* cpu_executor_create(const ir_graph* graph, const cpu_options* opti
   if (!self) return genai_status_out_of_memory();
   self->graph = graph;
   self->options = *options;
+  self->has_amx = amx_available();
   genai_status* status;
   GENAI_TRY_GOTO(status, make_ports(self), failed);
   GENAI_TRY_GOTO(status, cpu_plan_create(graph, options->mode, &self->plan), failed);

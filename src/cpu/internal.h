@@ -9,13 +9,18 @@
 
 typedef struct cpu_executor cpu_executor;
 
-/* Work buffers for bodies that run on the pool: one per thread, taken for the length of a body. */
+/* Work buffers: one slot per thread, taken by a body that runs on the pool for its length; and one that all bodies of an operator see. */
 typedef struct cpu_scratch {
   size_t slots;
-  size_t floats; /* of one slot */
-  float* memory;
+  size_t slot_bytes;
+  uint8_t* memory;
   atomic_bool* taken;
+  uint8_t* shared;
 } cpu_scratch;
+
+typedef struct cpu_need {
+  size_t slot_bytes, shared_bytes;
+} cpu_need;
 
 struct cpu_executor {
   executor base; /* first: the public handle points here */
@@ -33,6 +38,7 @@ struct cpu_executor {
   const ir_tensor** operands; /* room for the longest operand list */
   const float** operand_values;
   cpu_scratch scratch;
+  bool has_amx;
 };
 
 /* One operator in one call. Values are float, except those of I32 tensors, which are int32_t behind the same pointers. */
@@ -67,11 +73,18 @@ genai_status* cpu_run_slice(const cpu_call* call);
 genai_status* cpu_run_copy(const cpu_call* call); /* reshape and convert */
 genai_status* cpu_run_transpose(const cpu_call* call);
 
-/* Floats of scratch that a linear layer of this graph needs per thread. */
-size_t cpu_linear_scratch(const ir_tensor* weight);
+/* Scratch that an operator wants. */
+cpu_need cpu_linear_need(const cpu_executor* self, const ir_op* op);
+cpu_need cpu_matmul_need(const cpu_executor* self, const ir_op* op);
 
-float* cpu_scratch_take(cpu_scratch* scratch);
-void cpu_scratch_give(cpu_scratch* scratch, float* slot);
+uint8_t* cpu_scratch_take(cpu_scratch* scratch);
+void cpu_scratch_give(cpu_scratch* scratch, const uint8_t* slot);
+
+/* bfloat16 pieces that hold the tensor's values (amx.h): those of its integers when simulating an encoding of at most 16 bits. */
+size_t cpu_pieces(const cpu_executor* self, const ir_tensor* tensor);
+static inline bool cpu_has_integers(const cpu_executor* self, const ir_tensor* tensor) {
+  return cpu_pieces(self, tensor) < 3;
+}
 
 /* The first failure among bodies that run on the pool. */
 typedef struct cpu_failure {

@@ -10,15 +10,21 @@ const cpu_operator cpu_operators[IR_OP_KIND_COUNT] = {
     [IR_TRANSPOSE] = {cpu_run_transpose, false}, [IR_CONVERT] = {cpu_run_copy, true},
 };
 
-float* cpu_scratch_take(cpu_scratch* scratch) {
+uint8_t* cpu_scratch_take(cpu_scratch* scratch) {
   for (size_t i = 0;; i = (i + 1) % scratch->slots) { /* as many slots as threads: one is free */
-    if (!atomic_exchange_explicit(&scratch->taken[i], true, memory_order_acquire)) return scratch->memory + i * scratch->floats;
+    if (!atomic_exchange_explicit(&scratch->taken[i], true, memory_order_acquire)) return scratch->memory + i * scratch->slot_bytes;
   }
 }
 
-void cpu_scratch_give(cpu_scratch* scratch, float* slot) {
-  size_t index = scratch->floats ? (size_t)(slot - scratch->memory) / scratch->floats : 0;
+void cpu_scratch_give(cpu_scratch* scratch, const uint8_t* slot) {
+  size_t index = scratch->slot_bytes ? (size_t)(slot - scratch->memory) / scratch->slot_bytes : 0;
   atomic_store_explicit(&scratch->taken[index], false, memory_order_release);
+}
+
+size_t cpu_pieces(const cpu_executor* self, const ir_tensor* tensor) {
+  const ir_encoding* encoding = &tensor->encoding;
+  if (self->options.mode == CPU_FLOAT || encoding->kind == IR_ENCODING_NONE || encoding->bits > 16) return 3;
+  return encoding->bits > 8 ? 2 : 1;
 }
 
 void cpu_failure_set(cpu_failure* failure, genai_status* status) {
