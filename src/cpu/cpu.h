@@ -12,7 +12,8 @@ typedef enum cpu_mode {
   CPU_SIMULATED /* every tensor with an encoding is rounded to it; ports have the storage types of the graph */
 } cpu_mode;
 
-/* Called after each operator with its output, in float (`values[count]`, as rounded in simulated mode); also once per input. */
+/* Called after each operator with its output, in float (`values[count]`, as rounded in simulated mode); also once per input, before the
+ * first operator that reads it. Integer tensors are not shown. A status it returns ends the call. */
 typedef genai_status* (*cpu_observer)(void* user, const ir_tensor* tensor, const float* values, size_t count);
 
 typedef struct cpu_options {
@@ -24,7 +25,11 @@ typedef struct cpu_options {
   const cancel_token* cancel; /* NULL: never */
 } cpu_options;
 
-/* `graph` must outlive the executor. */
+/* Lowest and highest of `values[count]`, count >= 1, on the pool (may be NULL): for observers, which are called while it is idle.
+ * False when a value is not finite; the bounds then tell nothing. */
+bool cpu_value_range(thread_pool* pool, const float* values, size_t count, float* low, float* high);
+
+/* `graph` must outlive the executor, unchanged. One call at a time. */
 genai_status* cpu_executor_create(const ir_graph* graph, const cpu_options* options, executor** out) GENAI_MUST_USE;
 
 #endif

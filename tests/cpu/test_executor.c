@@ -121,6 +121,29 @@ static void test_observer_and_cancellation(void** state) {
   ir_graph_destroy(graph);
 }
 
+static void test_value_range(void** state) {
+  (void)state;
+  enum { COUNT = 100003 };
+  float* values = malloc(COUNT * sizeof *values);
+  thread_pool* pool;
+  assert_ok(thread_pool_create(3, &pool));
+  for (size_t where = 0; where < COUNT; where += 7919) {
+    float low, high;
+    for (size_t i = 0; i < COUNT; i++) values[i] = (float)(i % 1000) - 500.0f;
+    values[where] = 1e6f;
+    values[COUNT - 1 - where] = -1e-3f - 600.0f;
+    assert_true(cpu_value_range(pool, values, COUNT, &low, &high));
+    assert_true(low == -1e-3f - 600.0f && high == 1e6f);
+    for (size_t i = 0; i < COUNT; i++) values[i] = -1.5f - (float)i;
+    assert_true(cpu_value_range(where % 2 ? pool : NULL, values, where + 1, &low, &high));
+    assert_true(low == -1.5f - (float)where && high == -1.5f);
+    values[where] = where % 2 ? NAN : INFINITY;
+    assert_false(cpu_value_range(pool, values, COUNT, &low, &high));
+  }
+  thread_pool_destroy(pool);
+  free(values);
+}
+
 static void test_bad_calls(void** state) {
   (void)state;
   static const uint32_t table_dims[] = {7, 4}, index_dims[] = {2}, out_dims[] = {2, 4};
@@ -273,9 +296,8 @@ static void test_split_work(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_memory_is_reused),
-      cmocka_unit_test(test_observer_and_cancellation),
-      cmocka_unit_test(test_bad_calls),
+      cmocka_unit_test(test_memory_is_reused), cmocka_unit_test(test_observer_and_cancellation),
+      cmocka_unit_test(test_value_range),      cmocka_unit_test(test_bad_calls),
       cmocka_unit_test(test_split_work),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
