@@ -82,6 +82,8 @@ static genai_status* compile_graph(compilation* self, const ir_graph* ir, size_t
   GENAI_TRY(cancel_check(self->options->cancel));
   GENAI_TRY(finalize_graph(self, ir, graph));
   double finalized = clock_seconds();
+  log_write(LOG_DEBUG, "graph '%s': %u operators added in %.2f s, finalized in %.2f s; %llu MB resident", ir->name, nodes, built - begun,
+            finalized - built, (unsigned long long)(memory_resident_bytes() >> 20));
   out->graphs[index].name = ir->name;
   out->graphs[index].nodes = nodes;
   out->graphs[index].finalize_seconds = finalized - built;

@@ -36,6 +36,11 @@ void qnn_quiet_begin(int descriptor) {
   pthread_mutex_unlock(&quiet_lock);
 }
 
+static void log_line(const char* line, size_t length) {
+  while (length && *line == ' ') ++line, --length;
+  if (length && *line != '[') log_write(LOG_DEBUG, "QNN prints: %.*s", (int)length, line); /* not the progress bars */
+}
+
 static void log_captured(int file) {
   char line[256];
   size_t length = 0;
@@ -45,13 +50,13 @@ static void log_captured(int file) {
     for (ssize_t i = 0; i < got; ++i) {
       bool ends = chunk[i] == '\n' || chunk[i] == '\r';
       if (!ends) line[length++] = chunk[i];
-      if ((ends && length) || length == sizeof line - 1) {
-        log_write(LOG_DEBUG, "QNN prints: %.*s", (int)length, line);
+      if (ends || length == sizeof line - 1) {
+        log_line(line, length);
         length = 0;
       }
     }
   }
-  if (length) log_write(LOG_DEBUG, "QNN prints: %.*s", (int)length, line);
+  log_line(line, length);
 }
 
 void qnn_quiet_end(int descriptor) {
