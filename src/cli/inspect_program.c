@@ -118,48 +118,62 @@ static genai_status* print_constants(const program* self, text* out, bool all) {
   return hidden ? text_printf(out, "  ... and %zu get_kv_output_*_quant_attr (--all)\n", hidden) : NULL;
 }
 
-static genai_status* print_provenance(const program* self, text* out) {
-  const char* record = pte_get_string(self->file, PTE_PROVENANCE_METHOD);
-  if (!record) return text_append_cstr(out, "\nprovenance  none: not written by genai\n");
-  json_document* document;
-  GENAI_TRY(json_parse(record, strlen(record), PTE_PROVENANCE_METHOD, &document));
-  genai_status* status = text_append_cstr(out, "\nprovenance\n");
+/* One line per member; objects are flattened into dotted names. */
+static genai_status* print_members(text* out, const char* prefix, json_value object) {
   text_view key;
   json_value value;
-  for (json_iterator it = json_iterate(json_root(document)); !status && json_next(&it, &key, &value);) {
+  for (json_iterator it = json_iterate(object); json_next(&it, &key, &value);) {
+    char name[96];
     text_view string = json_string(value);
+    snprintf(name, sizeof name, "%s%.*s", prefix, (int)key.length, key.data);
     switch (json_type_of(value)) {
       case JSON_STRING:
-        status = text_printf(out, "  %-18.*s %.*s\n", (int)key.length, key.data, (int)string.length, string.data);
+        GENAI_TRY(text_printf(out, "  %-22s %.*s\n", name, (int)string.length, string.data));
         break;
       case JSON_BOOL:
-        status = text_printf(out, "  %-18.*s %s\n", (int)key.length, key.data, json_bool(value, false) ? "yes" : "no");
+        GENAI_TRY(text_printf(out, "  %-22s %s\n", name, json_bool(value, false) ? "yes" : "no"));
         break;
       case JSON_INTEGER:
-        status = text_printf(out, "  %-18.*s %lld\n", (int)key.length, key.data, (long long)json_integer(value, 0));
+        GENAI_TRY(text_printf(out, "  %-22s %lld\n", name, (long long)json_integer(value, 0)));
+        break;
+      case JSON_NUMBER:
+        GENAI_TRY(text_printf(out, "  %-22s %.9g\n", name, json_number(value, 0)));
         break;
       case JSON_OBJECT: {
-        text_view name = json_string(json_get(value, "name"));
-        status = text_printf(out, "  %-18.*s %.*s\n", (int)key.length, key.data, (int)name.length, name.data ? name.data : "");
+        if (*prefix) break; /* the record has one level */
+        char inner[96];
+        snprintf(inner, sizeof inner, "%.*s.", (int)key.length, key.data);
+        GENAI_TRY(print_members(out, inner, value));
         break;
       }
       case JSON_ARRAY: {
-        if (json_count(value) > 8) {
-          status = text_printf(out, "  %-18.*s %zu entries\n", (int)key.length, key.data, json_count(value));
+        json_value item;
+        json_iterator items = json_iterate(value);
+        bool numbers = json_count(value) <= 16 && json_next(&items, NULL, &item) && json_type_of(item) == JSON_INTEGER;
+        GENAI_TRY(text_printf(out, "  %-22s", name));
+        if (!numbers) {
+          GENAI_TRY(text_printf(out, " %zu entries\n", json_count(value)));
           break;
         }
-        status = text_printf(out, "  %-18.*s", (int)key.length, key.data);
-        json_value item;
-        for (json_iterator items = json_iterate(value); !status && json_next(&items, NULL, &item);) {
-          if (json_type_of(item) == JSON_INTEGER) status = text_printf(out, " %lld", (long long)json_integer(item, 0));
-        }
-        if (!status) status = text_append_char(out, '\n');
+        for (items = json_iterate(value); json_next(&items, NULL, &item);)
+          GENAI_TRY(text_printf(out, " %lld", (long long)json_integer(item, 0)));
+        GENAI_TRY(text_append_char(out, '\n'));
         break;
       }
       default:
         break;
     }
   }
+  return NULL;
+}
+
+static genai_status* print_provenance(const program* self, text* out) {
+  const char* record = pte_get_string(self->file, PTE_PROVENANCE_METHOD);
+  if (!record) return text_append_cstr(out, "\nprovenance  none: not written by genai\n");
+  json_document* document;
+  GENAI_TRY(json_parse(record, strlen(record), PTE_PROVENANCE_METHOD, &document));
+  genai_status* status = text_append_cstr(out, "\nprovenance\n");
+  if (!status) status = print_members(out, "", json_root(document));
   json_free(document);
   return status;
 }

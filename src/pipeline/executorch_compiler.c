@@ -88,7 +88,7 @@ static genai_status* collect_graph(job* self, size_t index) {
     self->graphs[index] = self->built[index];
   }
   self->n_graphs = index + 1;
-  self->record.ar_lengths[index] = ar;
+  self->record.graphs[index] = (provenance_graph){source->name, ar};
   self->record.context_length = context;
   return NULL;
 }
@@ -105,19 +105,20 @@ static genai_status* fill_record(job* self) {
   provenance* record = &self->record;
   model_get_info(self->model->decoder, &self->info);
   record->genai_version = genai_version();
-  record->model_name = self->info.name;
-  record->model_family = self->info.family;
   record->soc = self->soc->name;
-  record->soc_id = self->soc->model;
+  record->soc_model = self->soc->model;
   record->htp_arch = self->soc->htp_arch;
   record->vtcm_mb = self->options.vtcm_mb ? self->options.vtcm_mb : self->soc->vtcm_mb;
   record->mode = self->n_graphs > 1 ? "hybrid" : "kv";
-  record->n_ar = self->n_graphs;
+  record->n_graphs = self->n_graphs;
+  record->layers = self->info.layers;
+  record->vocab_size = self->info.vocab;
   record->sliding_window = self->info.sliding_window;
-  record->how = self->how;
+  record->checkpoint_name = self->info.name;
   const ir_tensor* key = ir_graph_find_role(self->graphs[0], IR_ROLE_KEY_OUT, 0);
-  record->kv_type = key ? ir_dtype_name(key->dtype) : NULL;
-  record->encodings = self->how ? self->graphs[0] : NULL;
+  record->kv_dtype = key ? ir_dtype_name(key->dtype) : NULL;
+  GENAI_TRY(provenance_set_encodings(record, self->graphs[0]));
+  if (self->how) GENAI_TRY(provenance_set_recipe(record, self->how));
   const executorch_tokenizer* words = genai_object_payload(self->model->tokenizer, &executorch_tokenizer_type);
   record->bos_id = words ? tokenizer_bos_id(words->tokenizer) : -1;
   record->eos_id = words ? tokenizer_eos_id(words->tokenizer) : -1;
@@ -287,6 +288,7 @@ static genai_status* compile(genai_compiler* base, const genai_context* context,
   genai_compile_result result = {0};
   genai_status* status = run_job(&self, &result);
   for (size_t i = 0; i < PROVENANCE_MAX_GRAPHS; i++) ir_graph_destroy(self.built[i]);
+  provenance_deinit(&self.record);
   mem_free(self.device_path);
   mem_free(self.simulator_path);
   if (status) {

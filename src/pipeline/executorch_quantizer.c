@@ -6,6 +6,8 @@
 #include "pipeline/executorch_objects.h"
 #include "pipeline/internal.h"
 
+enum { DEFAULT_PASS = 512 }; /* tokens of one calibration pass, unless the model was trained on shorter contexts */
+
 typedef enum step { STEP_START, STEP_EXPORTED, STEP_MADE, STEP_PREPARED, STEP_CALIBRATED } step;
 
 typedef struct quantizer {
@@ -126,8 +128,14 @@ static genai_status* run_calibration(genai_quantizer* base, const genai_context*
   genai_status* status = collect(context, data, &samples);
   if (!status) {
     progress_sink sink = context_progress_sink(context);
-    calibration_options options = {
-        .how = &self->how, .pool = source->pool, .progress = &sink, .cancel = context_cancel_token(context)};
+    model_info info;
+    model_get_info(source->decoder, &info);
+    bool shorter = info.trained_context && info.trained_context < DEFAULT_PASS;
+    calibration_options options = {.max_tokens_per_pass = shorter ? info.trained_context : DEFAULT_PASS,
+                                   .how = &self->how,
+                                   .pool = source->pool,
+                                   .progress = &sink,
+                                   .cancel = context_cancel_token(context)};
     status = calibrate(source->decoder, (const int32_t* const*)samples.ids, samples.lengths, samples.count, &options, &ranges);
   }
   sequences_deinit(&samples);

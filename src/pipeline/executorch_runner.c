@@ -221,11 +221,11 @@ static genai_status* encode_prompt(const execution* self, size_t index, token_li
   }
   uint32_t context = decoder_context_length(session_decoder(self->session));
   if (!out->count) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "prompt %zu has no tokens", index + 1);
-  if (out->count >= context)
+  if (out->count > context)
     return genai_status_create(
         GENAI_ERROR_LIMIT,
-        "prompt %zu has %zu tokens, but the context length of the artifact is %u and one place is needed for the answer; "
-        "shorten the prompt or compile with a larger --context",
+        "prompt %zu has %zu tokens, but the context length of the artifact is %u; shorten the prompt or compile with a "
+        "larger --context",
         index + 1, out->count, context);
   return NULL;
 }

@@ -147,13 +147,16 @@ static genai_status* open_context(session* self, const char* path, const pte_met
       self->record.library_build_id ? self->record.library_build_id : "?", library.build_id);
 }
 
-/* What the binary says of itself against what the file's record says. */
+/* What the file and its binary say of themselves against what the record says. */
 static genai_status* check_record(const session* self, const char* path) {
   if (!self->has_record) return NULL;
-  const qnn_binary_info* info = qnn_context_info(self->context);
-  if (info->soc_model == self->record.soc_id && info->htp_arch == self->record.htp_arch) return NULL;
-  return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" says it is for SoC %u (HTP v%u), its binary for SoC %u (HTP v%u)", path,
-                             self->record.soc_id, self->record.htp_arch, info->soc_model, info->htp_arch);
+  text differences = {0};
+  genai_status* status = provenance_compare(&self->record, self->file, qnn_context_info(self->context), &differences);
+  if (!status && differences.length)
+    status = genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" is not what its provenance record says; compile it again:\n%s", path,
+                                 differences.data);
+  text_deinit(&differences);
+  return status;
 }
 
 static genai_status* open_executors(session* self, const char* path) {
