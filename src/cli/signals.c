@@ -76,7 +76,11 @@ genai_status* signals_begin(genai_cancel* cancel) {
   sigaddset(&blocked, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &blocked, &old); /* the watcher inherits it: handlers run in the main thread */
   int code = pthread_create(&watcher, NULL, watch, NULL);
-  if (!code) set_handlers(handle);
+  if (!code) {
+    set_handlers(handle);
+    signal(SIGPIPE, SIG_IGN); /* a reader that left, or a file size limit, is an error of the write: it is cleaned up after */
+    signal(SIGXFSZ, SIG_IGN);
+  }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (code) return genai_status_create(GENAI_ERROR_IO, "cannot start the thread that watches signals: %s", strerror(code));
   watching = true;
