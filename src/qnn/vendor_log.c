@@ -21,8 +21,13 @@ void qnn_vendor_log(const char* format, uint32_t level, uint64_t timestamp, va_l
   while (*line == ' ') ++line;
   if (line[0] == '<' && line[1] && line[2] == '>') line += 3; /* a letter for the level */
   while (*line == ' ') ++line;
-  size_t length = strlen(line);
-  while (length && (line[length - 1] == '\n' || line[length - 1] == ' ')) line[--length] = 0;
+  size_t length = 0;
+  for (const char* from = line; *from; ++from) { /* one line, one space between words */
+    char c = *from == '\n' || *from == '\t' ? ' ' : *from;
+    if (c != ' ' || (length && line[length - 1] != ' ')) line[length++] = c;
+  }
+  if (length && line[length - 1] == ' ') --length;
+  line[length] = 0;
   if (!length) return;
   log_write(LOG_DEBUG, "QNN %s: %s", level == QNN_API_LOG_ERROR ? "error" : level == QNN_API_LOG_WARNING ? "warning" : "info", line);
   if (level != QNN_API_LOG_ERROR) return;

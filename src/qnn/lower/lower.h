@@ -9,7 +9,6 @@ typedef struct qnn_lowering {
   qnn_api_handle graph;
   const ir_graph* ir;
   thread_pool* pool;
-  bool float16;            /* float tensors between operators, and float weights, are held in half precision */
   qnn_api_tensor* tensors; /* [ir->n_tensors]; version 0 until created */
   uint32_t nodes;          /* operators added so far */
   arena memory;            /* names, dims, encodings and tables, for as long as the lowering lives */

@@ -75,14 +75,14 @@ static genai_status* fill_encoding(qnn_lowering* self, const ir_tensor* tensor, 
 }
 
 /* Everything but type, name and data. */
-static genai_status* describe(qnn_lowering* self, const ir_tensor* tensor, ir_dtype dtype, qnn_api_tensor* out) {
+static genai_status* describe(qnn_lowering* self, const ir_tensor* tensor, qnn_api_tensor* out) {
   *out = (qnn_api_tensor){.version = 1};
   qnn_api_tensor_v1* v1 = &out->as.v1;
   bool quantized = tensor->encoding.kind != IR_ENCODING_NONE;
-  if (!qnn_dtype_from_ir(dtype, quantized, &v1->dtype)) {
+  if (!qnn_dtype_from_ir(tensor->dtype, quantized, &v1->dtype)) {
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT,
                                "graph '%s': tensor '%s' of type %s has %s encoding; quantize the whole graph or none of it", self->ir->name,
-                               tensor->name, ir_dtype_name(dtype), quantized ? "an" : "no");
+                               tensor->name, ir_dtype_name(tensor->dtype), quantized ? "an" : "no");
   }
   v1->rank = tensor->rank;
   v1->dims = arena_dup(&self->memory, tensor->dims, tensor->rank * sizeof *tensor->dims);
@@ -112,9 +112,9 @@ static void make_unsigned(void* data, size_t count, qnn_api_tensor_v1* tensor) {
   for (uint32_t i = 0; i < tensor->quantize.as.axis.count; ++i) tensor->quantize.as.axis.values[i].offset = -128;
 }
 
-static genai_status* create_static(qnn_lowering* self, const ir_tensor* tensor, ir_dtype dtype, qnn_api_tensor* out) {
+static genai_status* create_static(qnn_lowering* self, const ir_tensor* tensor, qnn_api_tensor* out) {
   uint64_t bytes;
-  if (!u64_mul(ir_tensor_elements(tensor), ir_dtype_size(dtype), &bytes) || bytes > UINT32_MAX) {
+  if (!u64_mul(ir_tensor_elements(tensor), ir_dtype_size(tensor->dtype), &bytes) || bytes > UINT32_MAX) {
     return genai_status_create(GENAI_ERROR_LIMIT, "tensor '%s' is larger than the 4 GiB that the QNN API can describe", tensor->name);
   }
   if (tensor->integers) {
@@ -123,9 +123,7 @@ static genai_status* create_static(qnn_lowering* self, const ir_tensor* tensor, 
   }
   void* data = mem_alloc((size_t)bytes);
   if (!data) return genai_status_out_of_memory();
-  ir_tensor stored = *tensor;
-  stored.dtype = dtype;
-  genai_status* status = ir_static_materialize(&stored, self->pool, data);
+  genai_status* status = ir_static_materialize(tensor, self->pool, data);
   if (!status) {
     if (is_channel_weight(tensor)) make_unsigned(data, (size_t)bytes, &out->as.v1);
     out->as.v1.buffer = (qnn_api_client_buffer){.data = data, .size = (uint32_t)bytes};
@@ -140,9 +138,8 @@ genai_status* qnn_lowering_tensor(qnn_lowering* self, int32_t id, qnn_api_tensor
   if (slot->version == 0) {
     const ir_tensor* tensor = self->ir->tensors[id];
     bool boundary = tensor->kind == IR_INPUT || tensor->kind == IR_OUTPUT;
-    ir_dtype dtype = self->float16 && !boundary && tensor->dtype == IR_F32 ? IR_F16 : tensor->dtype;
     qnn_api_tensor created;
-    GENAI_TRY(describe(self, tensor, dtype, &created));
+    GENAI_TRY(describe(self, tensor, &created));
     created.as.v1.name = boundary ? boundary_name(self, tensor) : tensor->name;
     if (!created.as.v1.name) return genai_status_out_of_memory();
     created.as.v1.type = tensor->kind == IR_INPUT    ? QNN_API_APP_WRITE
@@ -150,7 +147,7 @@ genai_status* qnn_lowering_tensor(qnn_lowering* self, int32_t id, qnn_api_tensor
                          : tensor->kind == IR_STATIC ? QNN_API_STATIC
                                                      : QNN_API_NATIVE;
     if (tensor->kind == IR_STATIC) {
-      GENAI_TRY(create_static(self, tensor, dtype, &created));
+      GENAI_TRY(create_static(self, tensor, &created));
     } else {
       GENAI_TRY(create(self, created.as.v1.name, &created));
     }
