@@ -18,8 +18,9 @@ typedef struct classes {
   int32_t* parent;   /* union-find over tensor ids */
   float *low, *high; /* of each class, at its root; valid when seen */
   bool* seen;
-  bool* fixed;   /* range given by meaning, not by calibration: no margin */
-  bool* clipped; /* the range ends where its only readers saturate: no margin */
+  bool* fixed;     /* range given by meaning, not by calibration: no margin */
+  bool* symmetric; /* second operand of a matrix product */
+  bool* clipped;   /* the range ends where its only readers saturate: no margin */
   uint32_t* bits;
 } classes;
 
@@ -164,8 +165,17 @@ static ir_encoding unsigned_encoding(float low, float high, uint32_t bits) {
   return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = (uint8_t)bits, .scale = (float)scale, .offset = -(int32_t)zero};
 }
 
+/* The HTP multiplies two 16-bit matrices only when zero lies in the middle of the second one's range. */
+static ir_encoding symmetric_encoding(float low, float high) {
+  float reach = fmaxf(fmaxf(-low, high), 1e-6f);
+  return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = 16, .scale = reach / 32767.0f, .offset = -32768};
+}
+
 static genai_status* assign_activations(classes* all) {
   ir_graph* graph = all->graph;
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    if (graph->ops[i]->kind == IR_MATMUL) all->symmetric[find_root(all->parent, graph->ops[i]->inputs[1])] = true;
+  }
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     const ir_tensor* tensor = graph->tensors[i];
     if (tensor->role == IR_ROLE_KEY_OUT || tensor->role == IR_ROLE_VALUE_OUT)
@@ -181,7 +191,8 @@ static genai_status* assign_activations(classes* all) {
                                  tensor->name);
     uint32_t bits = all->bits[root] ? all->bits[root] : all->how->activation_bits;
     float margin = all->fixed[root] || all->clipped[root] || bits < 16 ? 1.0f : all->how->range_margin;
-    tensor->encoding = unsigned_encoding(all->low[root] * margin, all->high[root] * margin, bits);
+    float low = all->low[root] * margin, high = all->high[root] * margin;
+    tensor->encoding = bits == 16 && all->symmetric[root] ? symmetric_encoding(low, high) : unsigned_encoding(low, high, bits);
     tensor->dtype = bits == 8 ? IR_U8 : IR_U16;
   }
   return NULL;
@@ -253,10 +264,11 @@ genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const r
   all.high = arena_calloc(&scratch, n, sizeof *all.high);
   all.seen = arena_calloc(&scratch, n, sizeof *all.seen);
   all.fixed = arena_calloc(&scratch, n, sizeof *all.fixed);
+  all.symmetric = arena_calloc(&scratch, n, sizeof *all.symmetric);
   all.clipped = arena_calloc(&scratch, n, sizeof *all.clipped);
   all.bits = arena_calloc(&scratch, n, sizeof *all.bits);
   genai_status* status = NULL;
-  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.clipped || !all.bits) {
+  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.symmetric || !all.clipped || !all.bits) {
     status = genai_status_out_of_memory();
     goto done;
   }
