@@ -19,7 +19,8 @@ typedef genai_status* (*cpu_observer)(void* user, const ir_tensor* tensor, const
 typedef struct cpu_options {
   cpu_mode mode;
   thread_pool* pool;           /* NULL: the calling thread alone */
-  uint64_t weight_cache_bytes; /* statics kept as F32 between calls, at most this much; the rest is widened anew in each call */
+  uint64_t weight_cache_bytes; /* linear weights kept ready between calls, at most this much; the others are widened anew in each call.
+                                  Ready takes 1 to 6 bytes a weight: 4 for decoding, 6 for more rows; 1 and 2 when simulating 8 bits */
   cpu_observer observer;       /* NULL: none */
   void* observer_user;
   const cancel_token* cancel; /* NULL: never */

@@ -17,6 +17,7 @@ static void executor_free(executor* handle) {
   mem_free(self->memory);
   mem_free(self->statics);
   mem_free(self->owns_static);
+  mem_free(self->kept);
   mem_free(self->values);
   mem_free(self->operands);
   mem_free(self->operand_values);
@@ -228,14 +229,15 @@ static genai_status* make_memory(cpu_executor* self) {
   self->values = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->values);
   self->statics = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->statics);
   self->owns_static = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->owns_static);
+  self->kept = mem_calloc((size_t)graph->n_tensors + 1, sizeof *self->kept);
   self->operands = mem_calloc(most, sizeof *self->operands);
   self->operand_values = mem_calloc(most, sizeof *self->operand_values);
   self->scratch.taken = mem_calloc(slots, sizeof *self->scratch.taken);
   self->scratch.memory = mem_alloc_aligned(64, slots * self->scratch.slot_bytes);
   self->scratch.shared = mem_alloc_aligned(64, most_need.shared_bytes);
   self->memory = mem_alloc_aligned(64, self->plan.elements * sizeof(float));
-  bool ok = self->values && self->statics && self->owns_static && self->operands && self->operand_values && self->scratch.taken &&
-            self->scratch.memory && self->scratch.shared && self->memory;
+  bool ok = self->values && self->statics && self->owns_static && self->kept && self->operands && self->operand_values &&
+            self->scratch.taken && self->scratch.memory && self->scratch.shared && self->memory;
   return ok ? NULL : genai_status_out_of_memory();
 }
 

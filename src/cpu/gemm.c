@@ -41,3 +41,46 @@ CPU_HOT static void dot_rows(const float* w, size_t rows, size_t k, const float*
 void gemm_vector(const float* w, size_t rows, size_t k, const float* x, float* y) {
   dot_rows(w, rows, k, x, y);
 }
+
+CPU_HOT static void dot_rows_s8(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
+  for (size_t row = 0; row < rows; row++, w += k) {
+    float lanes[4 * CPU_LANES] = {0}, total = 0;
+    size_t i = 0;
+    for (; i + 4 * CPU_LANES <= k; i += 4 * CPU_LANES) {
+      for (int j = 0; j < 4 * CPU_LANES; j++) lanes[j] += (float)w[i + j] * x[i + j];
+    }
+    for (; i < k; i++) total += (float)w[i] * x[i];
+    for (int step = 2 * CPU_LANES; step > 0; step /= 2) {
+      for (int j = 0; j < step; j++) lanes[j] += lanes[j + step];
+    }
+    y[row] = (total + lanes[0]) * scales[one_scale ? 0 : row];
+  }
+}
+
+void gemm_vector_s8(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
+  dot_rows_s8(w, rows, k, x, scales, one_scale, y);
+}
+
+/* A strip of columns gathers in registers while k advances. */
+CPU_HOT static void strips(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {
+  enum { STRIP = 4 * CPU_LANES };
+  for (size_t i = 0; i < m; i++) {
+    size_t j = 0;
+    for (; j + STRIP <= n; j += STRIP) {
+      float sums[STRIP] = {0};
+      for (size_t p = 0; p < k; p++) {
+        for (int q = 0; q < STRIP; q++) sums[q] += a[i * k + p] * b[p * n + j + q];
+      }
+      for (int q = 0; q < STRIP; q++) c[i * n + j + q] = sums[q];
+    }
+    for (; j < n; j++) {
+      float sum = 0;
+      for (size_t p = 0; p < k; p++) sum += a[i * k + p] * b[p * n + j];
+      c[i * n + j] = sum;
+    }
+  }
+}
+
+void gemm_few_rows(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {
+  strips(m, n, k, a, b, c);
+}

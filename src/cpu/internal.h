@@ -22,6 +22,14 @@ typedef struct cpu_need {
   size_t slot_bytes, shared_bytes;
 } cpu_need;
 
+/* A linear layer's weight in the form its layer multiplies (op_linear.c). */
+typedef enum cpu_form { CPU_FORM_NONE, CPU_FORM_FLOATS, CPU_FORM_BYTES, CPU_FORM_TILES } cpu_form;
+
+typedef struct cpu_kept {
+  cpu_form form;
+  void* data;
+} cpu_kept;
+
 struct cpu_executor {
   executor base; /* first: the public handle points here */
   const ir_graph* graph;
@@ -34,6 +42,7 @@ struct cpu_executor {
   float* memory;              /* intermediates, laid out by the plan */
   float** statics;            /* [n_tensors]: reals held between calls, or NULL */
   bool* owns_static;          /* [n_tensors]: statics[i] was allocated here */
+  cpu_kept* kept;             /* [n_tensors]: weights held between calls as their layer reads them */
   float** values;             /* [n_tensors]: where a tensor's values are in the running call. Inputs and statics are never written. */
   const ir_tensor** operands; /* room for the longest operand list */
   const float** operand_values;
@@ -73,6 +82,9 @@ genai_status* cpu_run_slice(const cpu_call* call);
 genai_status* cpu_run_copy(const cpu_call* call); /* reshape and convert */
 genai_status* cpu_run_transpose(const cpu_call* call);
 
+/* Keeps the weight of a linear layer in self->kept, if it takes no more than *left bytes, which are then taken off. */
+genai_status* cpu_linear_keep(cpu_executor* self, const ir_op* op, uint64_t* left);
+
 /* Scratch that an operator wants. */
 cpu_need cpu_linear_need(const cpu_executor* self, const ir_op* op);
 cpu_need cpu_matmul_need(const cpu_executor* self, const ir_op* op);
@@ -99,7 +111,7 @@ static inline bool cpu_failed(cpu_failure* failure) {
 
 /* Reads rows of a static's logical matrix as reals, in simulated mode rounded to its encoding. */
 genai_status* cpu_static_rows(const cpu_executor* self, const ir_tensor* tensor, uint64_t row, uint64_t count, float* out);
-/* Fills self->statics: what operators need whole, and then as many row-wise statics as the cache may hold, in execution order. */
+/* Fills self->statics with what operators need whole, and self->kept with as many weights as the cache may hold, in execution order. */
 genai_status* cpu_statics_load(cpu_executor* self);
 void cpu_statics_unload(cpu_executor* self);
 

@@ -1,5 +1,5 @@
 /* MatMul of two activations, batched over the leading dims; blocks of rows run side by side. On the tile unit where there is one and the
- * rows fill its tiles, else by oneDNN. */
+ * rows fill its tiles, else by oneDNN; few rows (decoding) by a loop that reads the keys or values in place. */
 #include "cpu/amx.h"
 #include "cpu/gemm.h"
 #include "cpu/internal.h"
@@ -98,6 +98,10 @@ static void sgemm_body(void* user, size_t begin, size_t end) {
     const float* a = call->x[0] + batch * job->m * job->k + (ta ? first : first * job->k);
     const float* b = call->x[1] + batch * job->n * job->k;
     float* y = call->y + (batch * job->m + first) * job->n;
+    if (rows < AMX_SIDE && !ta && !tb) {
+      gemm_few_rows(rows, job->n, job->k, a, b, y);
+      continue;
+    }
     cpu_failure_set(&job->failure,
                     gemm_multiply(ta, tb, rows, job->n, job->k, a, ta ? job->m : job->k, b, tb ? job->k : job->n, y, job->n));
   }

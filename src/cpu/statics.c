@@ -1,5 +1,5 @@
 /* Statics as reals: read row by row from where they are stored, rounded to their encoding when simulating, and kept between calls where
- * an operator needs them whole or the cache has room. */
+ * an operator needs them whole. The cache of linear weights is op_linear.c's, which knows their form. */
 #include <string.h>
 
 #include "cpu/internal.h"
@@ -122,21 +122,16 @@ genai_status* cpu_statics_load(cpu_executor* self) {
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     if (graph->tensors[i]->integers) self->statics[i] = (float*)graph->tensors[i]->integers; /* only ever read, as int32_t */
   }
-  for (int pass = 0; pass < 2; pass++) { /* what must be whole, then what may */
-    uint64_t left = self->options.weight_cache_bytes;
-    for (uint32_t i = 0; i < graph->n_ops; i++) {
-      const ir_op* op = graph->ops[i];
-      for (uint32_t j = 0; j < op->n_inputs; j++) {
-        const ir_tensor* tensor = graph->tensors[op->inputs[j]];
-        if (!tensor->source || self->statics[tensor->id]) continue;
-        bool by_rows = reads_by_rows(graph, op, j);
-        if (by_rows != (pass == 1)) continue;
-        uint64_t bytes = ir_tensor_elements(tensor) * sizeof(float);
-        if (by_rows && (bytes > left || op->kind == IR_GATHER)) continue;
-        if (by_rows) left -= bytes;
-        GENAI_TRY(load_static(self, tensor));
-      }
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    for (uint32_t j = 0; j < op->n_inputs; j++) {
+      const ir_tensor* tensor = graph->tensors[op->inputs[j]];
+      if (tensor->source && !self->statics[tensor->id] && !reads_by_rows(graph, op, j)) GENAI_TRY(load_static(self, tensor));
     }
+  }
+  uint64_t left = self->options.weight_cache_bytes;
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    if (graph->ops[i]->kind == IR_CONV2D) GENAI_TRY(cpu_linear_keep(self, graph->ops[i], &left));
   }
   return NULL;
 }
@@ -144,5 +139,6 @@ genai_status* cpu_statics_load(cpu_executor* self) {
 void cpu_statics_unload(cpu_executor* self) {
   for (uint32_t i = 0; self->statics && self->owns_static && i < self->graph->n_tensors; i++) {
     if (self->owns_static[i]) mem_free(self->statics[i]);
+    if (self->kept) mem_free(self->kept[i].data);
   }
 }
