@@ -18,6 +18,7 @@ static size_t panel_rows(size_t k) {
 typedef struct linear_job {
   const cpu_call* call;
   const ir_tensor* weight;
+  ir_static_view view; /* of the weight, while its rows are read */
   size_t m, n, k, panel;
   bool tiles;
   size_t x_pieces, w_pieces; /* on tiles */
@@ -78,13 +79,14 @@ static float channel_scale(const ir_encoding* encoding, size_t row) {
 }
 
 /* Brings `rows` output channels from `first` on into tiles. `room` holds their scales' inverses and then the rows. */
-static genai_status* pack_weight(const cpu_executor* self, const linear_job* job, size_t first, size_t rows, float* room, uint8_t* tiles) {
+static genai_status* pack_weight(const cpu_executor* self, const linear_job* job, const ir_static_view* view, size_t first, size_t rows,
+                                 float* room, uint8_t* tiles) {
   const ir_tensor* weight = job->weight;
   bool integers = cpu_has_integers(self, weight);
   float *inverse = room, *values = room + PANEL_STEP;
   for (size_t done = 0; done < rows; done += PANEL_STEP) {
     size_t row = first + done, some = min_size(rows - done, PANEL_STEP);
-    GENAI_TRY(cpu_static_rows(self, weight, row, some, values));
+    GENAI_TRY(cpu_static_view_rows(self, weight, &job->view, row, some, values));
     for (size_t i = 0; integers && i < some; i++) inverse[i] = 1.0f / channel_scale(&weight->encoding, row + i);
     amx_source source = {.values = values, .stride = job->k, .inverse = integers ? inverse : NULL};
     amx_pack_left(&source, some, job->k, job->w_pieces, tiles + amx_packed_bytes(done, job->k, job->w_pieces));
@@ -99,8 +101,8 @@ static genai_status* run_panel_on_tiles(const linear_job* job, size_t first, siz
   if (job->kept.form == CPU_FORM_TILES) {
     tiles = (const uint8_t*)job->kept.data + amx_packed_bytes(first, job->k, job->w_pieces);
   } else {
-    GENAI_TRY(
-        pack_weight(call->self, job, first, rows, (float*)(void*)(scratch + amx_packed_bytes(job->panel, job->k, job->w_pieces)), scratch));
+    GENAI_TRY(pack_weight(call->self, job, NULL, first, rows,
+                          (float*)(void*)(scratch + amx_packed_bytes(job->panel, job->k, job->w_pieces)), scratch));
   }
   amx_target target = {.y = call->y + first, .stride = job->n, .transposed = true, .scale = 1.0f};
   if (cpu_has_integers(call->self, x)) target.scale = x->encoding.scale;
@@ -139,7 +141,7 @@ static genai_status* run_panel(const linear_job* job, size_t first, size_t rows,
   if (job->kept.form == CPU_FORM_FLOATS) {
     weight = (const float*)job->kept.data + first * job->k;
   } else if (job->kept.form == CPU_FORM_NONE) {
-    GENAI_TRY(cpu_static_rows(call->self, call->in[1], first, rows, scratch));
+    GENAI_TRY(cpu_static_view_rows(call->self, call->in[1], &job->view, first, rows, scratch));
   }
   if (reads_bytes(job)) {
     const float* scales = encoding->scales ? encoding->scales + first : &encoding->scale;
@@ -179,8 +181,10 @@ static void linear_body(void* user, size_t begin, size_t end) {
 genai_status* cpu_run_linear(const cpu_call* call) {
   linear_job job = make_job(call->self, call->op);
   job.call = call;
+  if (job.kept.form == CPU_FORM_NONE) GENAI_TRY(ir_static_view_open(job.weight->source, call->pool, &job.view));
   if (job.tiles) thread_pool_for(call->pool, amx_tiles(job.m, PANEL_STEP), cpu_grain(PANEL_STEP * job.k), pack_activations, &job);
   thread_pool_for(call->pool, amx_tiles(job.n, job.panel), cpu_grain(job.panel * job.k), linear_body, &job);
+  ir_static_view_close(&job.view);
   return atomic_load(&job.failure.first);
 }
 
@@ -189,6 +193,7 @@ genai_status* cpu_run_linear(const cpu_call* call) {
 typedef struct keep_job {
   cpu_executor* self;
   linear_job layer;
+  ir_static_view view;
   cpu_failure failure;
 } keep_job;
 
@@ -196,12 +201,14 @@ static genai_status* keep_panel(keep_job* job, size_t first, size_t rows, uint8_
   linear_job* layer = &job->layer;
   cpu_kept* kept = &layer->kept;
   size_t k = layer->k;
-  if (kept->form == CPU_FORM_FLOATS) return cpu_static_rows(job->self, layer->weight, first, rows, (float*)kept->data + first * k);
+  if (kept->form == CPU_FORM_FLOATS)
+    return cpu_static_view_rows(job->self, layer->weight, &layer->view, first, rows, (float*)kept->data + first * k);
   if (kept->form == CPU_FORM_TILES)
-    return pack_weight(job->self, layer, first, rows, (float*)(void*)(scratch + amx_packed_bytes(layer->panel, k, layer->w_pieces)),
+    return pack_weight(job->self, layer, &job->view, first, rows,
+                       (float*)(void*)(scratch + amx_packed_bytes(layer->panel, k, layer->w_pieces)),
                        (uint8_t*)kept->data + amx_packed_bytes(first, k, layer->w_pieces));
   float* values = (float*)(void*)scratch;
-  GENAI_TRY(cpu_static_rows(job->self, layer->weight, first, rows, values));
+  GENAI_TRY(cpu_static_view_rows(job->self, layer->weight, &layer->view, first, rows, values));
   to_bytes(layer, first, rows, values, (int8_t*)kept->data + first * k);
   return NULL;
 }
@@ -235,6 +242,8 @@ genai_status* cpu_linear_keep(cpu_executor* self, const ir_op* op, uint64_t* lef
   if (!kept->data) return genai_status_out_of_memory();
   *left -= bytes;
   self->kept[job.layer.weight->id] = *kept;
+  GENAI_TRY(ir_static_view_open(job.layer.weight->source, self->options.pool, &job.layer.view));
   thread_pool_for(self->options.pool, amx_tiles(job.layer.n, job.layer.panel), 1, keep_body, &job);
+  ir_static_view_close(&job.layer.view);
   return atomic_load(&job.failure.first);
 }

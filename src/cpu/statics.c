@@ -5,10 +5,11 @@
 #include "cpu/internal.h"
 #include "cpu/rounding.h"
 
-/* A linear layer's weight and a table that tokens index are read by rows, as large as they are; any other use needs all values at hand. */
+/* A linear layer's weight and a table that tokens index are read by rows, as large as they are; any other use needs all values at hand,
+ * and so do rows that are rotated among each other. */
 static bool reads_by_rows(const ir_graph* graph, const ir_op* op, uint32_t input) {
   const ir_tensor* tensor = graph->tensors[op->inputs[input]];
-  if (!tensor->source || tensor->source->rotate_rows) return false;
+  if (!tensor->source) return false;
   if (op->kind == IR_CONV2D) return input == 1;
   return op->kind == IR_GATHER && input == 0 && tensor->source->rows == tensor->dims[0];
 }
@@ -72,7 +73,12 @@ static void round_rows(const ir_tensor* tensor, uint64_t row, uint64_t count, fl
 }
 
 genai_status* cpu_static_rows(const cpu_executor* self, const ir_tensor* tensor, uint64_t row, uint64_t count, float* out) {
-  GENAI_TRY(ir_static_read(tensor->source, row, count, out));
+  return cpu_static_view_rows(self, tensor, &(ir_static_view){.source = tensor->source}, row, count, out);
+}
+
+genai_status* cpu_static_view_rows(const cpu_executor* self, const ir_tensor* tensor, const ir_static_view* view, uint64_t row,
+                                   uint64_t count, float* out) {
+  GENAI_TRY(ir_static_view_read(view, row, count, out));
   if (self->options.mode == CPU_SIMULATED) round_rows(tensor, row, count, out);
   return NULL;
 }
@@ -92,9 +98,7 @@ static void load_rows(void* user, size_t begin, size_t end) {
   uint64_t first = (uint64_t)begin * LOAD_ROWS, last = (uint64_t)end * LOAD_ROWS;
   if (last > job->tensor->source->rows) last = job->tensor->source->rows;
   float* out = job->out + first * job->tensor->source->cols;
-  genai_status* status = ir_static_view_read(&job->view, first, last - first, out);
-  if (!status && job->self->options.mode == CPU_SIMULATED) round_rows(job->tensor, first, last - first, out);
-  cpu_failure_set(&job->failure, status);
+  cpu_failure_set(&job->failure, cpu_static_view_rows(job->self, job->tensor, &job->view, first, last - first, out));
 }
 
 static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
@@ -103,18 +107,23 @@ static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
     return genai_status_create(GENAI_ERROR_LIMIT, "static %s does not fit the address space", tensor->name);
   float* values = mem_alloc_aligned(64, bytes);
   if (!values) return genai_status_out_of_memory();
-  self->statics[tensor->id] = values;
-  self->owns_static[tensor->id] = true;
   load_job job = {.self = self, .tensor = tensor, .out = values};
   size_t blocks = (size_t)((tensor->source->rows + LOAD_ROWS - 1) / LOAD_ROWS);
-  if (tensor->source->cols == 1) { /* one read: rows of one element may each cost a read of the whole vector */
-    cpu_failure_set(&job.failure, cpu_static_rows(self, tensor, 0, tensor->source->rows, values));
-  } else {
-    GENAI_TRY(ir_static_view_open(tensor->source, self->options.pool, &job.view));
+  genai_status* status = ir_static_view_open(tensor->source, self->options.pool, &job.view);
+  if (!status && tensor->source->cols == 1) { /* one read: rows of one element may each cost a read of the whole vector */
+    status = cpu_view_rows(self, tensor, &job.view, 0, tensor->source->rows, values);
+  } else if (!status) {
     thread_pool_for(self->options.pool, blocks, cpu_grain(LOAD_ROWS * (size_t)tensor->source->cols), load_rows, &job);
-    ir_static_view_close(&job.view);
+    status = atomic_load(&job.failure.first);
   }
-  return atomic_load(&job.failure.first);
+  ir_static_view_close(&job.view);
+  if (status) {
+    mem_free(values);
+    return status;
+  }
+  self->statics[tensor->id] = values;
+  self->owns_static[tensor->id] = true;
+  return NULL;
 }
 
 genai_status* cpu_statics_load(cpu_executor* self) {
@@ -122,16 +131,18 @@ genai_status* cpu_statics_load(cpu_executor* self) {
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     if (graph->tensors[i]->integers) self->statics[i] = (float*)graph->tensors[i]->integers; /* only ever read, as int32_t */
   }
+  uint64_t left = self->options.weight_cache_bytes;
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    if (graph->ops[i]->kind == IR_CONV2D) GENAI_TRY(cpu_linear_keep(self, graph->ops[i], &left));
+  }
   for (uint32_t i = 0; i < graph->n_ops; i++) {
     const ir_op* op = graph->ops[i];
     for (uint32_t j = 0; j < op->n_inputs; j++) {
       const ir_tensor* tensor = graph->tensors[op->inputs[j]];
-      if (tensor->source && !self->statics[tensor->id] && !reads_by_rows(graph, op, j)) GENAI_TRY(load_static(self, tensor));
+      if (!tensor->source || self->statics[tensor->id] || reads_by_rows(graph, op, j)) continue;
+      if (op->kind == IR_CONV2D && j == 1 && cpu_linear_is_kept(self, op)) continue;
+      GENAI_TRY(load_static(self, tensor));
     }
-  }
-  uint64_t left = self->options.weight_cache_bytes;
-  for (uint32_t i = 0; i < graph->n_ops; i++) {
-    if (graph->ops[i]->kind == IR_CONV2D) GENAI_TRY(cpu_linear_keep(self, graph->ops[i], &left));
   }
   return NULL;
 }

@@ -275,3 +275,15 @@ genai_status* ir_graph_remove_op(ir_graph* graph, int32_t op, int32_t replacemen
   index_ops(graph);
   return NULL;
 }
+
+void ir_graph_move_op(ir_graph* graph, int32_t op, int32_t position) {
+  ir_op* moved = graph->ops[op];
+  for (int32_t i = op; i > position; --i) graph->ops[i] = graph->ops[i - 1];
+  for (int32_t i = op; i < position; ++i) graph->ops[i] = graph->ops[i + 1];
+  graph->ops[position] = moved;
+  for (uint32_t i = 0; i < graph->n_ops; ++i) {
+    graph->ops[i]->id = (int32_t)i;
+    graph->tensors[graph->ops[i]->output]->producer = (int32_t)i;
+  }
+  index_ops(graph);
+}

@@ -83,6 +83,7 @@ typedef struct ir_static {
   const float* column_scale;            /* [cols], in the graph's arena: each column times this; NULL: none */
   const struct rotation* rotate_columns; /* row <- row R; NULL: none; belongs to the graph */
   const struct rotation* rotate_rows;    /* matrix <- R^T matrix; such a static is read through a view only */
+  const float* row_scale;                /* [rows], in the graph's arena: each row times this; NULL: none */
 } ir_static;
 
 /* What a boundary tensor is for. The runtime binds by role and layer, never by name. */
@@ -198,6 +199,9 @@ ir_tensor* ir_graph_find_role(const ir_graph* graph, ir_role role, int32_t layer
 /* Takes an operator out: its consumers read `replacement` instead of its output. The output tensor must not be a boundary tensor unless
  * `replacement` takes its place there. Ids of later operators move down by one. */
 genai_status* ir_graph_remove_op(ir_graph* graph, int32_t op, int32_t replacement) GENAI_MUST_USE;
+
+/* Moves an operator to another place in the execution order; those between shift by one. The caller keeps producers before consumers. */
+void ir_graph_move_op(ir_graph* graph, int32_t op, int32_t position);
 
 /* Checks names, ids, order, shapes and attributes of every operator, roles of the boundary, and encodings against storage types. */
 genai_status* ir_graph_verify(const ir_graph* graph) GENAI_MUST_USE;

@@ -87,6 +87,9 @@ static genai_status* read_unmixed(const ir_static* source, uint64_t row, uint64_
     for (size_t c = 0; c < cols; ++c) out[r * cols + c] *= source->column_scale[c];
   }
   if (source->rotate_columns) rotation_apply_rows(source->rotate_columns, out, (size_t)count);
+  for (uint64_t r = 0; source->row_scale && r < count; ++r) {
+    for (size_t c = 0; c < cols; ++c) out[r * cols + c] *= source->row_scale[row + r];
+  }
   return NULL;
 }
 

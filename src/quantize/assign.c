@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "quantize/embedding.h"
 #include "quantize/quantize.h"
 #include "quantize/weights.h"
 
@@ -165,10 +166,12 @@ static ir_encoding unsigned_encoding(float low, float high, uint32_t bits) {
   return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = (uint8_t)bits, .scale = (float)scale, .offset = -(int32_t)zero};
 }
 
-/* The HTP multiplies two 16-bit matrices only when zero lies in the middle of the second one's range. */
-static ir_encoding symmetric_encoding(float low, float high) {
+/* The HTP turns the second operand of a matrix product into signed numbers: zero must lie in the middle of its range. With another offset a
+ * 16-bit operand is refused and an 8-bit one silently loses its last bit (docs/formats/qnn.md). */
+static ir_encoding symmetric_encoding(float low, float high, uint32_t bits) {
   float reach = fmaxf(fmaxf(-low, high), 1e-6f);
-  return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = 16, .scale = reach / 32767.0f, .offset = -32768};
+  int32_t middle = 1 << (bits - 1);
+  return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = (uint8_t)bits, .scale = reach / (float)(middle - 1), .offset = -middle};
 }
 
 static genai_status* assign_activations(classes* all) {
@@ -180,6 +183,7 @@ static genai_status* assign_activations(classes* all) {
     const ir_tensor* tensor = graph->tensors[i];
     if (tensor->role == IR_ROLE_KEY_OUT || tensor->role == IR_ROLE_VALUE_OUT)
       all->bits[find_root(all->parent, tensor->id)] = all->how->kv_bits;
+    if (!strcmp(tensor->name, EMBEDDING_CODES)) all->bits[find_root(all->parent, tensor->id)] = all->how->embedding_bits;
   }
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     ir_tensor* tensor = graph->tensors[i];
@@ -192,7 +196,7 @@ static genai_status* assign_activations(classes* all) {
     uint32_t bits = all->bits[root] ? all->bits[root] : all->how->activation_bits;
     float margin = all->fixed[root] || all->clipped[root] || bits < 16 ? 1.0f : all->how->range_margin;
     float low = all->low[root] * margin, high = all->high[root] * margin;
-    tensor->encoding = bits == 16 && all->symmetric[root] ? symmetric_encoding(low, high) : unsigned_encoding(low, high, bits);
+    tensor->encoding = all->symmetric[root] ? symmetric_encoding(low, high, bits) : unsigned_encoding(low, high, bits);
     tensor->dtype = bits == 8 ? IR_U8 : IR_U16;
   }
   return NULL;
@@ -241,8 +245,10 @@ static genai_status* assign_weights(classes* all) {
 static genai_status* remove_converts(ir_graph* graph, const ir_graph* reference) {
   for (uint32_t i = 0; i < graph->n_ops;) {
     const ir_op* op = graph->ops[i];
-    bool keep = op->kind != IR_CONVERT || (reference && ir_graph_find(reference, graph->tensors[op->output]->name) &&
-                                           ir_graph_find(reference, graph->tensors[op->output]->name)->producer >= 0);
+    ir_role role = graph->tensors[op->output]->role;
+    bool keep = op->kind != IR_CONVERT || (role != IR_ROLE_KEY_OUT && role != IR_ROLE_VALUE_OUT) ||
+                (reference && ir_graph_find(reference, graph->tensors[op->output]->name) &&
+                 ir_graph_find(reference, graph->tensors[op->output]->name)->producer >= 0);
     if (keep) {
       i++;
     } else {
@@ -253,8 +259,7 @@ static genai_status* remove_converts(ir_graph* graph, const ir_graph* reference)
 }
 
 genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const recipe* how, thread_pool* pool) {
-  bool rotated;
-  if (how->rotate_residual) GENAI_TRY(rotate_residual(graph, &rotated));
+  GENAI_TRY(recipe_prepare_graph(graph, how, pool));
   if (how->kv_bits == how->activation_bits) GENAI_TRY(remove_converts(graph, NULL));
   arena scratch = {0};
   size_t n = graph->n_tensors;
@@ -303,6 +308,7 @@ static genai_status* copy_encoding(ir_graph* graph, ir_tensor* to, const ir_tens
 genai_status* quantize_graph_like(ir_graph* graph, const ir_graph* reference) {
   bool rotated;
   if (reference->residual_rotation) GENAI_TRY(rotate_residual(graph, &rotated));
+  if (ir_graph_find(reference, EMBEDDING_CODES)) GENAI_TRY(split_embedding(graph, NULL));
   GENAI_TRY(remove_converts(graph, reference));
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     ir_tensor* tensor = graph->tensors[i];

@@ -104,8 +104,7 @@ static genai_status* run_pass(const model* source, const int32_t* const* sequenc
   void** outputs = NULL;
   GENAI_TRY(model_build_graph(source, &graph_options, &graph));
   genai_status* status = NULL;
-  bool rotated;
-  if (options->how->rotate_residual) GENAI_TRY_GOTO(status, rotate_residual(graph, &rotated), done);
+  GENAI_TRY_GOTO(status, recipe_prepare_graph(graph, options->how, options->pool), done);
   cpu_options executor_options = {
       .mode = CPU_FLOAT, .pool = options->pool, .observer = observe, .observer_user = self, .cancel = options->cancel};
   GENAI_TRY_GOTO(status, cpu_executor_create(graph, &executor_options, &exec), done);

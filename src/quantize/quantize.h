@@ -15,7 +15,7 @@ typedef struct recipe {
   uint32_t weight_block;    /* 0: per channel; 16, 32, 64, 128: LPBQ blocks along the input */
   uint32_t head_bits;       /* the logits layer: 8 (or 4) */
   uint32_t kv_bits;         /* 8 or 16 */
-  uint32_t embedding_bits;  /* 16 */
+  uint32_t embedding_bits;  /* 16: one scale for the table; 8: a scale for each token's row */
   bool rotate_residual;     /* rotate the residual stream, folded into the weights (rotate.c) */
   bool rotate_qk;           /* Hadamard rotation of post-RoPE Q and K */
   float range_margin;       /* calibrated 16-bit ranges are widened by this factor (1.1 = a tenth) against text not seen */
@@ -34,6 +34,11 @@ genai_status* recipe_write_json(const recipe* self, text* out) GENAI_MUST_USE;
  * read through plain RMS norms alone (LayerNorm, norms behind the projections) cannot: then nothing changes, `*done` is false and a
  * warning names the operator in the way. */
 genai_status* rotate_residual(ir_graph* graph, bool* done) GENAI_MUST_USE;
+/* Replaces the embedding's lookup by codes times a scale for each token: Gather of a table whose rows are scaled to [-1, 1] (for 8 bits), Gather
+ * of the rows' scales, Multiply. The values stay the same in float. quantize_graph does it when the recipe asks for an 8-bit embedding. */
+genai_status* split_embedding(ir_graph* graph, thread_pool* pool) GENAI_MUST_USE;
+/* The two above, as the recipe says: what a float graph must go through before calibration or quantization. */
+genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, thread_pool* pool) GENAI_MUST_USE;
 
 /* Ranges seen in calibration, by tensor name. */
 typedef struct calibration calibration;

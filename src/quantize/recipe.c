@@ -56,7 +56,7 @@ static genai_status* validate(const recipe* self, const char* source) {
       {"weight_block", self->weight_block, {0, 16, 32, 64, 128}, 5},
       {"head_bits", self->head_bits, {4, 8}, 2},
       {"kv_bits", self->kv_bits, {8, 16}, 2},
-      {"embedding_bits", self->embedding_bits, {16}, 1},
+      {"embedding_bits", self->embedding_bits, {8, 16}, 2},
   };
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
     bool found = false;

@@ -132,9 +132,10 @@ static void test_every_recipe(void** state) {
   (void)state;
   for (size_t i = 0; i < recipe_count(); i++) {
     recipe how = *recipe_at(i);
-    for (int variant = 0; variant < 4; variant++) {
+    for (int variant = 0; variant < 8; variant++) {
       how.kv_bits = variant & 1 ? 8 : 16;
       how.rotate_qk = variant & 2;
+      how.embedding_bits = variant & 4 ? 8 : 16;
       check_fixture("llama", &how);
     }
   }

@@ -1,0 +1,98 @@
+/* The embedding in 8 bits. One scale for a whole table of tens of thousands of rows would waste most of the 8 bits on the largest row, so each
+ * row gets its own: x = codes[token] * scales[token]. Halves the table against 16 bits. */
+#include "quantize/embedding.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "quantize/quantize.h"
+
+typedef struct row_ends {
+  const ir_static* source;
+  float* magnitude; /* [rows] */
+  _Atomic(genai_status*) failure;
+} row_ends;
+
+enum { ROWS_PER_TILE = 64 };
+
+static void measure_rows(void* user, size_t begin, size_t end) {
+  row_ends* job = user;
+  const ir_static* source = job->source;
+  size_t cols = (size_t)source->cols;
+  float* rows = mem_realloc_array(NULL, cols * ROWS_PER_TILE, sizeof *rows);
+  genai_status* status = rows ? NULL : genai_status_out_of_memory();
+  for (size_t tile = begin; tile < end && !status; tile++) {
+    uint64_t first = (uint64_t)tile * ROWS_PER_TILE;
+    uint64_t count = source->rows - first < ROWS_PER_TILE ? source->rows - first : ROWS_PER_TILE;
+    status = ir_static_read(source, first, count, rows);
+    for (uint64_t r = 0; !status && r < count; r++) {
+      float largest = 1e-10f; /* a row of zeros stays zero under any scale */
+      for (size_t c = 0; c < cols; c++) largest = fmaxf(largest, fabsf(rows[r * cols + c]));
+      job->magnitude[first + r] = largest;
+    }
+  }
+  mem_free(rows);
+  genai_status* none = NULL;
+  if (status && !atomic_compare_exchange_strong(&job->failure, &none, status)) genai_status_free(status);
+}
+
+static ir_op* find_lookup(const ir_graph* graph) {
+  const ir_tensor* tokens = ir_graph_find_role(graph, IR_ROLE_TOKENS, -1);
+  for (uint32_t i = 0; tokens && i < graph->n_ops; i++) {
+    if (graph->ops[i]->kind == IR_GATHER && graph->ops[i]->inputs[1] == tokens->id) return graph->ops[i];
+  }
+  return NULL;
+}
+
+/* Adds an operator and puts it at *position, which then stands behind it. */
+static genai_status* insert(ir_graph* graph, ir_op_kind kind, const char* name, const int32_t* inputs, uint32_t n_inputs, int32_t output,
+                            int32_t* position) {
+  ir_op* op;
+  GENAI_TRY(ir_graph_add_op(graph, kind, name, inputs, n_inputs, output, &op));
+  ir_graph_move_op(graph, op->id, *position);
+  *position += 1;
+  return NULL;
+}
+
+static genai_status* row_magnitudes(ir_graph* graph, const ir_static* source, thread_pool* pool, float** magnitudes, float** inverses) {
+  size_t rows = (size_t)source->rows;
+  float* values = arena_calloc(&graph->memory, rows, 2 * sizeof *values);
+  if (!values) return genai_status_out_of_memory();
+  row_ends job = {.source = source, .magnitude = values};
+  thread_pool_for(pool, (rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE, 1, measure_rows, &job);
+  GENAI_TRY(atomic_load(&job.failure));
+  for (size_t i = 0; i < rows; i++) values[rows + i] = 1.0f / values[i];
+  *magnitudes = values;
+  *inverses = values + rows;
+  return NULL;
+}
+
+genai_status* split_embedding(ir_graph* graph, thread_pool* pool) {
+  if (ir_graph_find(graph, EMBEDDING_CODES)) return NULL;
+  ir_op* lookup = find_lookup(graph);
+  if (!lookup) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "graph \"%s\" has no embedding that tokens index", graph->name);
+  ir_tensor *table = graph->tensors[lookup->inputs[0]], *rows = graph->tensors[lookup->output];
+  float *magnitudes = NULL, *inverses = NULL;
+  GENAI_TRY(row_magnitudes(graph, table->source, pool, &magnitudes, &inverses));
+  uint32_t tokens = rows->dims[1], vocab = (uint32_t)table->source->rows;
+  ir_static scale_source = {.constants = magnitudes, .rows = vocab, .cols = 1, .scale = 1.0f};
+  ir_tensor *codes = NULL, *wide = NULL, *scales = NULL, *scale_table = NULL;
+  GENAI_TRY(ir_graph_add_static(graph, EMBEDDING_SCALES ".weight", 2, (uint32_t[]){vocab, 1}, &scale_source, &scale_table));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES, IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &codes));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES "_wide", IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &wide));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_SCALES, IR_INTERMEDIATE, IR_F32, 3, (uint32_t[]){1, tokens, 1}, &scales));
+  table->source->row_scale = inverses;
+  lookup->output = codes->id;
+  rows->producer = -1;
+  int32_t position = lookup->id + 1;
+  GENAI_TRY(insert(graph, IR_CONVERT, EMBEDDING_CODES "_wide", &codes->id, 1, wide->id, &position));
+  GENAI_TRY(insert(graph, IR_GATHER, EMBEDDING_SCALES, (int32_t[]){scale_table->id, lookup->inputs[1]}, 2, scales->id, &position));
+  return insert(graph, IR_MULTIPLY, "embedding.product", (int32_t[]){wide->id, scales->id}, 2, rows->id, &position);
+}
+
+genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, thread_pool* pool) {
+  bool rotated;
+  if (how->rotate_residual) GENAI_TRY(rotate_residual(graph, &rotated));
+  return how->embedding_bits == 8 ? split_embedding(graph, pool) : NULL;
+}
