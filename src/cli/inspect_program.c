@@ -5,17 +5,36 @@
 #include "cli/cli.h"
 #include "cli/inspect.h"
 #include "executorch/pte.h"
+#include "pipeline/child.h"
 #include "qnn/qnn.h"
 
 /* One file and what could be read out of its binary; `problem` says why not. */
 typedef struct program {
   pte_file* file;
   const pte_method_view* first; /* delegate method; NULL: none */
+  const char* qnn_dir;
   qnn_library* library;
   bool has_binary;
   qnn_binary_info binary;
   char problem[2048];
 } program;
+
+/* The vendor's reader can crash on a forged binary: a child process reads it first. */
+static genai_status* read_in_child(void* user, text* payload) {
+  (void)payload;
+  program* self = user;
+  GENAI_TRY(qnn_library_open(self->qnn_dir, &self->library));
+  return qnn_binary_inspect(self->library, self->first->context_binary, self->first->context_binary_size, &self->binary);
+}
+
+static genai_status* probe_binary(program* self) {
+  child_process child;
+  text payload = {0};
+  GENAI_TRY(child_start(read_in_child, self, &child));
+  genai_status* status = child_wait(&child, NULL, NULL, &payload);
+  text_deinit(&payload);
+  return status;
+}
 
 static void open_binary(program* self, const char* qnn_dir) {
   for (size_t i = 0; i < pte_method_count(self->file) && !self->first; i++) {
@@ -23,7 +42,9 @@ static void open_binary(program* self, const char* qnn_dir) {
     if (method->is_delegate && method->context_binary) self->first = method;
   }
   if (!self->first) return;
-  genai_status* status = qnn_library_open(qnn_dir, &self->library);
+  self->qnn_dir = qnn_dir;
+  genai_status* status = probe_binary(self);
+  if (!status) status = qnn_library_open(qnn_dir, &self->library);
   if (!status) status = qnn_binary_inspect(self->library, self->first->context_binary, self->first->context_binary_size, &self->binary);
   self->has_binary = !status;
   genai_status_format(status, self->problem, sizeof self->problem);

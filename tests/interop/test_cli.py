@@ -178,6 +178,29 @@ def test_truncated_and_foreign_files(tmp_path):
     assert genai("inspect", pte).returncode == 1
 
 
+@needs_qnn
+def test_a_forged_context_binary_cannot_crash_inspect(artifacts, tmp_path):
+    folder, _ = artifacts
+    good = (folder / "llama.SM8650.sim.pte").read_bytes()
+    begin = good.index(b"\xcd\xab\x78\x56") + 256
+    for seed in range(8):
+        bad = bytearray(good)
+        for i in range(begin + 16, begin + 4096, 7):
+            bad[i] ^= (i * 31 + seed * 17) & 0xFF
+        path = tmp_path / "forged.pte"
+        path.write_bytes(bad)
+        done = genai("inspect", path)
+        assert done.returncode in (0, 1), done.stderr
+        assert "kv_forward" in done.stdout
+
+
+def test_every_kind_of_error_is_documented():
+    kinds = re.findall(r'"(\w+)"', re.search(r"names\[\] = \{(.*?)\};", (ROOT / "src/base/status.c").read_text(), re.DOTALL).group(1))
+    page = (ROOT / "docs/errors.md").read_text()
+    missing = [kind for kind in kinds[1:] if kind != "PipelineError" and f"| {kind} |" not in page]
+    assert len(kinds) > 10 and missing == []
+
+
 # ---- The whole way ----
 @needs_qnn
 def test_run_gives_artifacts_and_facts(artifacts):
