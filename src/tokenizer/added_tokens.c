@@ -50,7 +50,10 @@ genai_status* added_tokens_build(added_tokens* self, const normalizer* normalize
 }
 
 void added_tokens_deinit(added_tokens* self) {
-  for (size_t i = 0; i < self->count; i++) mem_free(self->items[i].pattern);
+  for (size_t i = 0; i < self->count; i++) {
+    mem_free(self->items[i].pattern);
+    mem_free(self->items[i].decoded);
+  }
   mem_free(self->items);
   prefix_set_deinit(&self->raw);
   prefix_set_deinit(&self->normalized);

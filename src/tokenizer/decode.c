@@ -169,7 +169,9 @@ static genai_status* push_piece(token_stream* stream, text_view token, text* out
 static text_view renormalized(const tokenizer* self, int32_t id) {
   size_t i = 0;
   while (self->added.items[i].id != id) i++;
-  return (text_view){self->added.items[i].pattern, self->added.items[i].pattern_length};
+  const added_token* token = &self->added.items[i];
+  return token->decoded && self->decode.kind == DECODE_BYTE_LEVEL ? (text_view){token->decoded, token->decoded_length}
+                                                                  : (text_view){token->pattern, token->pattern_length};
 }
 
 void token_stream_init(token_stream* stream, const tokenizer* self, bool keep_special) {

@@ -33,7 +33,8 @@ static genai_status* encode_plain(encoding* e, text_view piece, bool at_start) {
   size_t from = 0, done = 0;
   added_match match;
   while (added_tokens_next(&self->added, &self->added.normalized, &self->classes, piece, &from, done, e->parse_special, &match)) {
-    GENAI_TRY(segment(e, (text_view){piece.data + done, match.begin - done}, at_start && done == 0));
+    /* A match may begin in white space that the one before has taken along. */
+    if (match.begin > done) GENAI_TRY(segment(e, (text_view){piece.data + done, match.begin - done}, at_start && done == 0));
     GENAI_TRY(token_list_append(e->out, match.token->id));
     done = match.end;
   }

@@ -174,8 +174,9 @@ static genai_status* choose_symbols(tokenizer* self) {
   }
   bool complete = bpe->byte_fallback;
   for (int i = 0; i < 256; i++) complete = complete && bpe->byte_ids[i] >= 0;
-  /* Long words may be cut where no merge crosses, unless unknown characters must fuse across the cut. */
-  if (bpe->ignore_merges || bpe->word_prefix || bpe->word_suffix || !(complete || bpe->unknown_id < 0)) return NULL;
+  /* Long words may be cut where no merge crosses, unless unknown characters are dropped, which makes others neighbours, or fuse. */
+  bool in_place = complete || (!bpe->byte_fallback && bpe->unknown_id >= 0 && !bpe->fuse_unknown);
+  if (bpe->ignore_merges || bpe->word_prefix || bpe->word_suffix || !in_place) return NULL;
   for (size_t i = 0; bpe->merges && i <= bpe->merge_mask; i++) {
     if (bpe->merges[i].left == UINT32_MAX) continue;
     GENAI_TRY(bpe_note_adjacent(bpe, vocabulary_text(&self->tokens, (int32_t)bpe->merges[i].result)));

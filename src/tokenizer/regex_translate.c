@@ -1,5 +1,5 @@
 /* From Oniguruma's Ruby syntax to PCRE2's. What differs in the patterns that tokenizers carry:
- *   \s \S \w \W   other sets than PCRE2's with UCP (U+180E, marks), so they are written out;
+ *   \s \S \w \W \b \B   other sets than PCRE2's with UCP (U+180E, marks), so they are written out;
  *   \h \H         hexadecimal digits in Ruby;
  *   X{n,m}+       a repeated group in Ruby, possessive in PCRE2;
  *   \uHHHH        \x{HHHH};
@@ -11,7 +11,7 @@
 #include "tokenizer/regex.h"
 
 #define SPACE_SET "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define WORD_SET "\\p{L}\\p{M}\\p{N}\\p{Pc}"
+#define WORD_SET "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 
 enum { MAX_GROUPS = 64 };
 
@@ -44,6 +44,12 @@ static genai_status* translate_escape(translation* t, bool in_class) {
       break;
     case 'h':
       written = in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";
+      break;
+    case 'b':
+      written = in_class ? NULL : "(?:(?<=[" WORD_SET "])(?![" WORD_SET "])|(?<![" WORD_SET "])(?=[" WORD_SET "]))";
+      break;
+    case 'B':
+      written = in_class ? NULL : "(?:(?<=[" WORD_SET "])(?=[" WORD_SET "])|(?<![" WORD_SET "])(?![" WORD_SET "]))";
       break;
     case 'S':
       written = in_class ? NULL : "[^" SPACE_SET "]";

@@ -22,6 +22,43 @@ genai_status* tokenizer_create(tokenizer** out) {
   return NULL;
 }
 
+/* The bytes that a token's printable characters stand for; false when one of them stands for none. */
+static genai_status* printable_bytes(text_view token, text* out, bool* printable) {
+  text_clear(out);
+  *printable = true;
+  for (size_t i = 0; i < token.length;) {
+    uint32_t codepoint = 0;
+    size_t length = utf8_decode(token.data + i, token.length - i, &codepoint);
+    int byte = length ? byte_level_byte(codepoint) : -1;
+    *printable = byte >= 0;
+    if (!*printable) return NULL;
+    GENAI_TRY(text_append_char(out, (char)byte));
+    i += length;
+  }
+  return NULL;
+}
+
+/* Added tokens whose normalized form is not their content decode to that form. */
+static genai_status* mark_renormalized(tokenizer* self) {
+  text bytes = {0};
+  genai_status* status = NULL;
+  for (size_t i = 0; i < self->added.count && !status; i++) {
+    added_token* token = &self->added.items[i];
+    text_view pattern = {token->pattern, token->pattern_length};
+    if (token->as_is || text_view_equal(vocabulary_text(&self->tokens, token->id), pattern)) continue;
+    self->tokens.flags[token->id] |= TOKEN_RENORMALIZED;
+    if (!self->bytes.count) continue;
+    bool printable;
+    status = printable_bytes(pattern, &bytes, &printable);
+    if (status || !printable) continue;
+    token->decoded_length = bytes.length;
+    token->decoded = mem_strndup(bytes.data ? bytes.data : "", bytes.length);
+    if (!token->decoded) status = genai_status_out_of_memory();
+  }
+  text_deinit(&bytes);
+  return status;
+}
+
 genai_status* tokenizer_finish(tokenizer* self) {
   if (self->tokens.count == 0) return genai_status_create(GENAI_ERROR_BAD_FILE, "the vocabulary is empty");
   if (!self->tokens.slots) GENAI_TRY(vocabulary_index(&self->tokens));
@@ -31,13 +68,7 @@ genai_status* tokenizer_finish(tokenizer* self) {
     if (!vocabulary_text(&self->tokens, *ids[i]).data) *ids[i] = -1;
   }
   GENAI_TRY(added_tokens_build(&self->added, &self->normalize, &self->classes));
-  for (size_t i = 0; i < self->added.count; i++) {
-    const added_token* token = &self->added.items[i];
-    text_view content = vocabulary_text(&self->tokens, token->id);
-    if (token->as_is || text_view_equal(content, (text_view){token->pattern, token->pattern_length})) continue;
-    self->tokens.flags[token->id] |= TOKEN_RENORMALIZED;
-  }
-  return NULL;
+  return mark_renormalized(self);
 }
 
 void tokenizer_close(tokenizer* self) {
@@ -96,22 +127,6 @@ void tokenizer_find_byte_tokens(const vocabulary* tokens, int32_t byte_ids[256])
     char content[6] = {'<', '0', 'x', digits[i >> 4], digits[i & 15], '>'};
     byte_ids[i] = vocabulary_find(tokens, content, sizeof content);
   }
-}
-
-/* The bytes that a token's printable characters stand for; false when one of them stands for none. */
-static genai_status* printable_bytes(text_view token, text* out, bool* printable) {
-  text_clear(out);
-  *printable = true;
-  for (size_t i = 0; i < token.length;) {
-    uint32_t codepoint = 0;
-    size_t length = utf8_decode(token.data + i, token.length - i, &codepoint);
-    int byte = length ? byte_level_byte(codepoint) : -1;
-    *printable = byte >= 0;
-    if (!*printable) return NULL;
-    GENAI_TRY(text_append_char(out, (char)byte));
-    i += length;
-  }
-  return NULL;
 }
 
 genai_status* tokenizer_fill_bytes(tokenizer* self) {

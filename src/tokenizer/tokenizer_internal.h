@@ -22,6 +22,8 @@ typedef struct added_token {
   bool strip_left, strip_right; /* takes the white space before, after it along */
   char* pattern;                /* what is matched; owned */
   size_t pattern_length;
+  char* decoded; /* byte-level: the bytes that a normalized pattern decodes to, where it is not the content; owned */
+  size_t decoded_length;
 } added_token;
 
 typedef struct added_tokens {
