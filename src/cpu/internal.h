@@ -84,7 +84,6 @@ genai_status* cpu_run_transpose(const cpu_call* call);
 
 /* Keeps the weight of a linear layer in self->kept, if it takes no more than *left bytes, which are then taken off. */
 genai_status* cpu_linear_keep(cpu_executor* self, const ir_op* op, uint64_t* left);
-bool cpu_linear_is_kept(const cpu_executor* self, const ir_op* op); /* in the form that this layer reads */
 
 /* Scratch that an operator wants. */
 cpu_need cpu_linear_need(const cpu_executor* self, const ir_op* op);
@@ -115,9 +114,6 @@ genai_status* cpu_static_rows(const cpu_executor* self, const ir_tensor* tensor,
 /* The same through a view of the static, which serves rotated rows too. */
 genai_status* cpu_static_view_rows(const cpu_executor* self, const ir_tensor* tensor, const ir_static_view* view, uint64_t row,
                                    uint64_t count, float* out);
-/* The same through a view. */
-genai_status* cpu_view_rows(const cpu_executor* self, const ir_tensor* tensor, const ir_static_view* view, uint64_t row, uint64_t count,
-                            float* out);
 /* Fills self->statics with what operators need whole, and self->kept with as many weights as the cache may hold, in execution order. */
 genai_status* cpu_statics_load(cpu_executor* self);
 void cpu_statics_unload(cpu_executor* self);

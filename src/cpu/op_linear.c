@@ -79,8 +79,7 @@ static float channel_scale(const ir_encoding* encoding, size_t row) {
 }
 
 /* Brings `rows` output channels from `first` on into tiles. `room` holds their scales' inverses and then the rows. */
-static genai_status* pack_weight(const cpu_executor* self, const linear_job* job, const ir_static_view* view, size_t first, size_t rows,
-                                 float* room, uint8_t* tiles) {
+static genai_status* pack_weight(const cpu_executor* self, const linear_job* job, size_t first, size_t rows, float* room, uint8_t* tiles) {
   const ir_tensor* weight = job->weight;
   bool integers = cpu_has_integers(self, weight);
   float *inverse = room, *values = room + PANEL_STEP;
@@ -101,8 +100,8 @@ static genai_status* run_panel_on_tiles(const linear_job* job, size_t first, siz
   if (job->kept.form == CPU_FORM_TILES) {
     tiles = (const uint8_t*)job->kept.data + amx_packed_bytes(first, job->k, job->w_pieces);
   } else {
-    GENAI_TRY(pack_weight(call->self, job, NULL, first, rows,
-                          (float*)(void*)(scratch + amx_packed_bytes(job->panel, job->k, job->w_pieces)), scratch));
+    GENAI_TRY(
+        pack_weight(call->self, job, first, rows, (float*)(void*)(scratch + amx_packed_bytes(job->panel, job->k, job->w_pieces)), scratch));
   }
   amx_target target = {.y = call->y + first, .stride = job->n, .transposed = true, .scale = 1.0f};
   if (cpu_has_integers(call->self, x)) target.scale = x->encoding.scale;
@@ -193,7 +192,6 @@ genai_status* cpu_run_linear(const cpu_call* call) {
 typedef struct keep_job {
   cpu_executor* self;
   linear_job layer;
-  ir_static_view view;
   cpu_failure failure;
 } keep_job;
 
@@ -204,8 +202,7 @@ static genai_status* keep_panel(keep_job* job, size_t first, size_t rows, uint8_
   if (kept->form == CPU_FORM_FLOATS)
     return cpu_static_view_rows(job->self, layer->weight, &layer->view, first, rows, (float*)kept->data + first * k);
   if (kept->form == CPU_FORM_TILES)
-    return pack_weight(job->self, layer, &job->view, first, rows,
-                       (float*)(void*)(scratch + amx_packed_bytes(layer->panel, k, layer->w_pieces)),
+    return pack_weight(job->self, layer, first, rows, (float*)(void*)(scratch + amx_packed_bytes(layer->panel, k, layer->w_pieces)),
                        (uint8_t*)kept->data + amx_packed_bytes(first, k, layer->w_pieces));
   float* values = (float*)(void*)scratch;
   GENAI_TRY(cpu_static_view_rows(job->self, layer->weight, &layer->view, first, rows, values));

@@ -6,12 +6,12 @@
 #include "cpu/rounding.h"
 
 /* A linear layer's weight and a table that tokens index are read by rows, as large as they are; any other use needs all values at hand,
- * and so do rows that are rotated among each other. */
+ * and so does a table whose rows are rotated among each other. */
 static bool reads_by_rows(const ir_graph* graph, const ir_op* op, uint32_t input) {
   const ir_tensor* tensor = graph->tensors[op->inputs[input]];
   if (!tensor->source) return false;
   if (op->kind == IR_CONV2D) return input == 1;
-  return op->kind == IR_GATHER && input == 0 && tensor->source->rows == tensor->dims[0];
+  return op->kind == IR_GATHER && input == 0 && tensor->source->rows == tensor->dims[0] && !tensor->source->rotate_rows;
 }
 
 static bool is_linear_weight(const ir_tensor* tensor) {
@@ -111,7 +111,7 @@ static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
   size_t blocks = (size_t)((tensor->source->rows + LOAD_ROWS - 1) / LOAD_ROWS);
   genai_status* status = ir_static_view_open(tensor->source, self->options.pool, &job.view);
   if (!status && tensor->source->cols == 1) { /* one read: rows of one element may each cost a read of the whole vector */
-    status = cpu_view_rows(self, tensor, &job.view, 0, tensor->source->rows, values);
+    status = cpu_static_view_rows(self, tensor, &job.view, 0, tensor->source->rows, values);
   } else if (!status) {
     thread_pool_for(self->options.pool, blocks, cpu_grain(LOAD_ROWS * (size_t)tensor->source->cols), load_rows, &job);
     status = atomic_load(&job.failure.first);
@@ -139,9 +139,7 @@ genai_status* cpu_statics_load(cpu_executor* self) {
     const ir_op* op = graph->ops[i];
     for (uint32_t j = 0; j < op->n_inputs; j++) {
       const ir_tensor* tensor = graph->tensors[op->inputs[j]];
-      if (!tensor->source || self->statics[tensor->id] || reads_by_rows(graph, op, j)) continue;
-      if (op->kind == IR_CONV2D && j == 1 && cpu_linear_is_kept(self, op)) continue;
-      GENAI_TRY(load_static(self, tensor));
+      if (tensor->source && !self->statics[tensor->id] && !reads_by_rows(graph, op, j)) GENAI_TRY(load_static(self, tensor));
     }
   }
   return NULL;
