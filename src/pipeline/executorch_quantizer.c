@@ -63,6 +63,8 @@ static genai_status* make_quantizer(genai_quantizer* base, const genai_context* 
           GENAI_ERROR_CONFIG_VALIDATION, "dtype %s has %u-bit activations and %u-bit weights, recipe %s has %u and %u", request->dtype,
           types.activation_bits, types.weight_bits, self->how.name, self->how.activation_bits, self->how.weight_bits);
   }
+  const executorch_model* source = genai_object_payload(self->model, &executorch_model_type);
+  recipe_adapt(&self->how, source->decoder);
   if (self->reached < STEP_MADE) self->reached = STEP_MADE;
   return NULL;
 }

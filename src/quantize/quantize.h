@@ -26,6 +26,8 @@ size_t recipe_count(void);
 const recipe* recipe_at(size_t index);
 /* A shipped recipe's name, or the path of a JSON file (docs/recipes.md). Unknown names: GENAI_ERROR_CONFIG_VALIDATION with the nearest. */
 genai_status* recipe_load(const char* name_or_path, recipe* out) GENAI_MUST_USE;
+/* Turns off what this model's shape does not allow (a Hadamard rotation needs a head size that is a power of two), with a warning. */
+void recipe_adapt(recipe* self, const model* source);
 genai_status* recipe_write_json(const recipe* self, text* out) GENAI_MUST_USE;
 
 /* Rotates the residual stream of a float graph by the orthogonal matrix of ir/rotation.h: embedding, every projection that reads the stream
