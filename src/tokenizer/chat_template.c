@@ -12,8 +12,7 @@ struct chat_template {
   jinja_tree tree;
 };
 
-enum { TREE_MEMORY = 64 << 20 };
-static const size_t RENDER_MEMORY = (size_t)512 << 20;
+enum { TREE_MEMORY = 64 << 20, RENDER_MEMORY = 256 << 20 };
 
 genai_status* chat_template_parse(const char* source, size_t length, chat_template** out) {
   chat_template* self = mem_calloc(1, sizeof *self);
@@ -34,7 +33,6 @@ void chat_template_free(chat_template* self) {
   mem_free(self);
 }
 
-/* --- JSON into values ---------------------------------------------------------------------------------------------------------- */
 /* Strings stay in the document, which outlives the rendering. */
 static genai_status* from_json(jinja_machine* machine, json_value json, unsigned depth, jinja_value* out) {
   if (depth > JINJA_MAX_VALUE_DEPTH) {
@@ -84,7 +82,6 @@ static genai_status* from_json(jinja_machine* machine, json_value json, unsigned
   return NULL;
 }
 
-/* --- variables ----------------------------------------------------------------------------------------------------------------- */
 static genai_status* set(jinja_machine* machine, const char* name, jinja_value value) {
   jinja_value key;
   GENAI_TRY(jinja_static_string(&machine->heap, name, &key));
@@ -199,7 +196,6 @@ static genai_status* messages_from_array(jinja_machine* machine, const chat_mess
   return NULL;
 }
 
-/* --- rendering ----------------------------------------------------------------------------------------------------------------- */
 static genai_status* render(jinja_machine* machine, const chat_template* self, const chat_message* messages, size_t n_messages,
                             json_value json, const chat_render_options* options, text* out) {
   jinja_value variables, list, rendered;

@@ -6,7 +6,6 @@
 #include "tokenizer/jinja_evaluate.h"
 #include "tokenizer/jinja_text.h"
 
-/* --- loop ---------------------------------------------------------------------------------------------------------------------- */
 static genai_status* look_ahead(jinja_machine* machine, jinja_loop* loop) {
   if (loop->has_after || loop->ended) return NULL;
   bool done;
@@ -81,7 +80,6 @@ genai_status* jinja_loop_attribute(jinja_machine* machine, jinja_loop* loop, con
   return NULL;
 }
 
-/* --- attributes ---------------------------------------------------------------------------------------------------------------- */
 static genai_status* unsafe(jinja_machine* machine, jinja_value object, const jinja_string* name, jinja_value* out) {
   char* hint = arena_printf(&machine->heap.region,
                             "access to the attribute '%.*s' of a '%s' is refused: chat templates may not change values or "
@@ -190,7 +188,6 @@ genai_status* jinja_item(jinja_machine* machine, jinja_value object, jinja_value
   return found ? NULL : jinja_undefined_member(&machine->heap, object, key, out);
 }
 
-/* --- slices -------------------------------------------------------------------------------------------------------------------- */
 /* slice.indices: brings start, stop and step into [−1, length] and gives the number of items. */
 static genai_status* slice_indices(jinja_machine* machine, const jinja_value bounds[3], int64_t length, int64_t* start, int64_t* step,
                                    size_t* count) {

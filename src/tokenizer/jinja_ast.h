@@ -95,8 +95,8 @@ struct jinja_node {
   jinja_node *a, *b, *c, *d;
   jinja_node_list list, list2;
   const jinja_definition* definition; /* of a FILTER or TEST; NULL when there is none of this name */
-  jinja_scope_names scope;            /* of the scope that `list` is; */
-  jinja_scope_names scope2;           /* of FOR's list2 */
+  jinja_scope_names scope;            /* of the scope that `list` runs in */
+  jinja_scope_names scope2;           /* of the one that list2 of a FOR runs in */
   /* MACRO, CALL_BLOCK: which special names the body reads */
   bool uses_caller, uses_kwargs, uses_varargs;
 };

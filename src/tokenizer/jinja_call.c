@@ -57,7 +57,6 @@ genai_status* jinja_evaluate_arguments(jinja_machine* machine, const jinja_node_
   return NULL;
 }
 
-/* --- macros -------------------------------------------------------------------------------------------------------------------- */
 typedef struct macro_call {
   const jinja_macro* macro;
   const jinja_arguments* given;
@@ -161,7 +160,6 @@ static genai_status* call_macro(jinja_machine* machine, const jinja_macro* macro
   return jinja_take(&builder, out);
 }
 
-/* --- builtins ------------------------------------------------------------------------------------------------------------------ */
 const jinja_definition* jinja_find_in(const jinja_definition* table, size_t count, const jinja_string* name) {
   for (size_t i = 0; i < count; i++) {
     if (jinja_string_is(name, table[i].name)) return &table[i];

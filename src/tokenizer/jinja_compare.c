@@ -265,7 +265,6 @@ genai_status* jinja_contains(jinja_machine* machine, jinja_value container, jinj
   }
 }
 
-/* --- hashes -------------------------------------------------------------------------------------------------------------------- */
 static uint64_t mix(uint64_t value) { /* the finaliser of SplitMix64 (Steele, Lea, Flood 2014) */
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;

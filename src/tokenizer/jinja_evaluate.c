@@ -1,7 +1,6 @@
 /* Statements: scopes, output, branches, loops, assignments, macros. Expressions are in jinja_expression.c. */
 #include "tokenizer/jinja_evaluate.h"
 
-/* --- scopes -------------------------------------------------------------------------------------------------------------------- */
 genai_status* jinja_enter_scope(jinja_machine* machine, jinja_scope* scope, const jinja_scope_names* names) {
   jinja_dict_clear(&scope->names);
   for (size_t i = 0; i < names->count; i++) {
@@ -38,7 +37,6 @@ genai_status* jinja_deeper(jinja_machine* machine) {
   return jinja_fail(machine, GENAI_ERROR_LIMIT, "evaluation nested more than %d deep, the limit for one template", JINJA_MAX_DEPTH);
 }
 
-/* --- assignment ---------------------------------------------------------------------------------------------------------------- */
 static genai_status* set_member(jinja_machine* machine, const jinja_node* target, jinja_scope* scope, jinja_value value) {
   jinja_value object;
   const jinja_string* attribute = target->value.as.string;
@@ -79,7 +77,6 @@ static genai_status* assign(jinja_machine* machine, const jinja_node* target, ji
   return NULL;
 }
 
-/* --- blocks that capture their output ------------------------------------------------------------------------------------------ */
 /* `text` through the chain of filters that ends at `filter`; the first in the chain has no input of its own. */
 static genai_status* apply_filters(jinja_machine* machine, const jinja_node* filter, jinja_scope* scope, jinja_value* value) {
   GENAI_TRY(jinja_deeper(machine));
@@ -103,7 +100,6 @@ static genai_status* capture(jinja_machine* machine, const jinja_node* node, jin
   return apply_filters(machine, node->b, inner, out);
 }
 
-/* --- loops --------------------------------------------------------------------------------------------------------------------- */
 typedef struct loop_filter {
   const jinja_node* node;
   jinja_scope* scope;
@@ -169,7 +165,6 @@ static genai_status* execute_for(jinja_machine* machine, const jinja_node* node,
   return jinja_execute(machine, &node->list2, inner, out, flow);
 }
 
-/* --- statements ---------------------------------------------------------------------------------------------------------------- */
 static genai_status* new_macro(jinja_machine* machine, const jinja_node* node, jinja_scope* scope, jinja_value* out) {
   jinja_macro* macro = jinja_alloc(&machine->heap, 1, sizeof *macro);
   if (!macro) return jinja_heap_status(&machine->heap);

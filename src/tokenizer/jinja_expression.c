@@ -70,12 +70,15 @@ static genai_status* evaluate_binary(jinja_machine* machine, const jinja_node* n
 
 static genai_status* evaluate_concat(jinja_machine* machine, const jinja_node* node, jinja_scope* scope, jinja_value* out) {
   jinja_builder builder = {.machine = machine};
-  for (const jinja_node* item = node->list.first; item; item = item->next) {
-    jinja_value value;
-    GENAI_TRY(jinja_evaluate(machine, item, scope, &value));
-    machine->at = node->at;
-    GENAI_TRY(jinja_put_str(&builder, value));
+  jinja_value parts;
+  size_t length = 0;
+  GENAI_TRY(evaluate_sequence(machine, node, scope, &parts));
+  machine->at = node->at;
+  for (size_t i = 0; i < parts.as.list->count; i++) {
+    if (jinja_is_string(parts.as.list->items[i])) length += parts.as.list->items[i].as.string->length;
   }
+  GENAI_TRY(jinja_reserve(&builder, length));
+  for (size_t i = 0; i < parts.as.list->count; i++) GENAI_TRY(jinja_put_str(&builder, parts.as.list->items[i]));
   return jinja_take(&builder, out);
 }
 

@@ -51,6 +51,8 @@ JINJA_FILTER(reject);
 JINJA_FILTER(selectattr);
 JINJA_FILTER(rejectattr);
 
+/* A filter that is a generator in the reference: `collect` gives its items as a list, but only when the first is asked for. */
+genai_status* jinja_defer_filter(jinja_machine* machine, const jinja_call* call, jinja_builtin collect, jinja_value* out) GENAI_MUST_USE;
 /* The parts of an attribute such as "address.city" or 0 (jinja2's make_attrgetter), as a list; empty for none. */
 genai_status* jinja_attribute_path(jinja_machine* machine, jinja_value attribute, jinja_value* out) GENAI_MUST_USE;
 /* Follows them from `item`; `fallback` (unless missing or none) stands in for what is undefined on the way. */

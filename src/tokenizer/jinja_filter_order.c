@@ -85,26 +85,30 @@ JINJA_FILTER(dictsort) {
   return jinja_sort(machine, out->as.list, keys.as.list->items, jinja_truth(call->arguments[2]));
 }
 
-JINJA_FILTER(unique) {
+static genai_status* collect_unique(jinja_machine* machine, const jinja_call* call, jinja_value* out) {
   getter look;
-  jinja_value seen, items;
+  jinja_value seen;
   jinja_iterator iterator;
   GENAI_TRY(new_getter(machine, call->arguments[1], call->arguments[0], &look));
   GENAI_TRY(jinja_new_dict(&machine->heap, JINJA_DICT, &seen));
-  GENAI_TRY(jinja_new_list(&machine->heap, JINJA_LIST, 0, &items));
+  GENAI_TRY(jinja_new_list(&machine->heap, JINJA_LIST, 0, out));
   GENAI_TRY(jinja_iterate(machine, call->self, &iterator));
   for (;;) {
     jinja_value item, key;
     const jinja_value* before;
     bool done;
     GENAI_TRY(jinja_next(machine, &iterator, &item, &done));
-    if (done) return jinja_lazy(machine, items, NULL, NULL, out);
+    if (done) return NULL;
     GENAI_TRY(get(machine, &look, item, &key));
     GENAI_TRY(jinja_dict_get(machine, seen.as.dict, key, &before));
     if (before) continue;
     GENAI_TRY(jinja_dict_set(machine, seen.as.dict, key, JINJA_VALUE_NONE));
-    GENAI_TRY(jinja_append(&machine->heap, items.as.list, item));
+    GENAI_TRY(jinja_append(&machine->heap, out->as.list, item));
   }
+}
+
+JINJA_FILTER(unique) {
+  return jinja_defer_filter(machine, call, collect_unique, out);
 }
 
 static genai_status* extreme(jinja_machine* machine, const jinja_call* call, jinja_order order, jinja_value* out) {

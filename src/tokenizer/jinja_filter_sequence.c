@@ -36,6 +36,24 @@ genai_status* jinja_follow_path(jinja_machine* machine, const jinja_list* path, 
   return NULL;
 }
 
+typedef struct deferred_filter {
+  jinja_call call;
+  jinja_builtin collect;
+} deferred_filter;
+
+static genai_status* collect_deferred(jinja_machine* machine, const void* user, jinja_value* out) {
+  const deferred_filter* self = user;
+  return self->collect(machine, &self->call, out);
+}
+
+genai_status* jinja_defer_filter(jinja_machine* machine, const jinja_call* call, jinja_builtin collect, jinja_value* out) {
+  deferred_filter* self = jinja_alloc(&machine->heap, 1, sizeof *self);
+  if (!self) return jinja_heap_status(&machine->heap);
+  *self = (deferred_filter){.call = *call, .collect = collect};
+  self->call.given = NULL; /* the caller's, gone by then */
+  return jinja_deferred(machine, collect_deferred, self, out);
+}
+
 JINJA_FILTER(length) {
   size_t length = 0;
   if (call->self.kind == JINJA_LOOP) {
@@ -71,13 +89,18 @@ JINJA_FILTER(list) {
   return jinja_to_list(machine, call->self, out);
 }
 
-JINJA_FILTER(items) {
+static genai_status* collect_items(jinja_machine* machine, const jinja_call* call, jinja_value* out) {
   jinja_value source = call->self;
   if (source.kind != JINJA_UNDEFINED && source.kind != JINJA_DICT) {
     return jinja_fail(machine, GENAI_ERROR_TEMPLATE, "items: expected a dict, not '%s'", jinja_type_name(source));
   }
   if (source.kind == JINJA_DICT) source = (jinja_value){.kind = JINJA_VIEW, .view = JINJA_VIEW_ITEMS, .as.dict = source.as.dict};
-  return jinja_lazy(machine, source, NULL, NULL, out);
+  *out = source;
+  return NULL;
+}
+
+JINJA_FILTER(items) {
+  return jinja_defer_filter(machine, call, collect_items, out);
 }
 
 JINJA_FILTER(reverse) {
@@ -101,7 +124,7 @@ JINJA_FILTER(reverse) {
   return NULL;
 }
 
-JINJA_FILTER(batch) {
+static genai_status* collect_batches(jinja_machine* machine, const jinja_call* call, jinja_value* out) {
   int64_t size;
   jinja_value batches, batch = {.kind = JINJA_MISSING}, fill = call->arguments[1];
   jinja_iterator iterator;
@@ -129,10 +152,15 @@ JINJA_FILTER(batch) {
       GENAI_TRY(jinja_append(&machine->heap, batch.as.list, fill));
     }
   }
-  return jinja_lazy(machine, batches, NULL, NULL, out);
+  *out = batches;
+  return NULL;
 }
 
-JINJA_FILTER(slice) {
+JINJA_FILTER(batch) {
+  return jinja_defer_filter(machine, call, collect_batches, out);
+}
+
+static genai_status* collect_slices(jinja_machine* machine, const jinja_call* call, jinja_value* out) {
   int64_t slices;
   jinja_value items, parts, fill = call->arguments[1];
   GENAI_TRY(jinja_integer_argument(machine, call->arguments[0], "slice's number of slices", 0, &slices));
@@ -150,7 +178,12 @@ JINJA_FILTER(slice) {
     if (jinja_given_not_none(fill) && !longer) GENAI_TRY(jinja_append(&machine->heap, part.as.list, fill));
     GENAI_TRY(jinja_append(&machine->heap, parts.as.list, part));
   }
-  return jinja_lazy(machine, parts, NULL, NULL, out);
+  *out = parts;
+  return NULL;
+}
+
+JINJA_FILTER(slice) {
+  return jinja_defer_filter(machine, call, collect_slices, out);
 }
 
 JINJA_FILTER(sum) {

@@ -155,7 +155,7 @@ JINJA_FILTER(truncate) {
   const jinja_string *string, *end = NULL;
   int64_t length, leeway;
   jinja_value ellipsis;
-  GENAI_TRY(jinja_string_argument(machine, call->self, "the text to truncate", &string));
+  size_t count = 0;
   GENAI_TRY(jinja_integer_argument(machine, call->arguments[0], "truncate's length", 255, &length));
   GENAI_TRY(jinja_static_string(&machine->heap, "...", &ellipsis));
   if (jinja_given(call->arguments[2])) ellipsis = call->arguments[2];
@@ -166,10 +166,11 @@ JINJA_FILTER(truncate) {
   if (length < (int64_t)end->count || leeway < 0) {
     return jinja_fail(machine, GENAI_ERROR_TEMPLATE, "truncate: expected a length of at least %zu and a leeway of at least 0", end->count);
   }
-  if (string->count <= (size_t)length || string->count - (size_t)length <= (size_t)leeway) {
-    *out = call->self;
+  if (jinja_length(call->self, &count) && (count <= (size_t)length || count - (size_t)length <= (size_t)leeway)) {
+    *out = call->self; /* whatever has a length, as in the reference */
     return NULL;
   }
+  GENAI_TRY(jinja_string_argument(machine, call->self, "the text to truncate", &string));
   size_t cut = jinja_byte_offset(string, (size_t)length - end->count);
   if (!jinja_truth(call->arguments[1])) { /* back to the last space, if there is one */
     const char* space = memrchr(string->data, ' ', cut);

@@ -119,7 +119,6 @@ static bool parse_count(const char** at, const char* end, int64_t* out) {
   return found;
 }
 
-/* --- % ------------------------------------------------------------------------------------------------------------------------- */
 typedef struct percent {
   jinja_machine* machine;
   jinja_value arguments;
@@ -278,7 +277,6 @@ genai_status* jinja_percent_format(jinja_machine* machine, const jinja_string* f
   return jinja_mark_safe(&machine->heap, *out, format->safe, out);
 }
 
-/* --- str.format ---------------------------------------------------------------------------------------------------------------- */
 typedef struct brace {
   jinja_machine* machine;
   const jinja_arguments* given;

@@ -95,18 +95,28 @@ static genai_status* next_of_source(jinja_machine* machine, jinja_iterator* iter
   }
 }
 
-/* A chain of lazy sequences is followed in a loop where it has no step, and recursed into where it has: the depth counts. */
+/* A lazy sequence asks its source for an iterator when its own first item is asked for. */
+static genai_status* start(jinja_machine* machine, jinja_iterator* iterator) {
+  jinja_value source = iterator->source;
+  iterator->started = true;
+  if (iterator->prepare) {
+    GENAI_TRY(iterator->prepare(machine, iterator->user, &source));
+  } else if (!jinja_truth(source)) {
+    source = (jinja_value){.kind = JINJA_UNDEFINED};
+  }
+  iterator->inner = jinja_alloc(&machine->heap, 1, sizeof *iterator->inner);
+  return iterator->inner ? jinja_iterate(machine, source, iterator->inner) : jinja_heap_status(&machine->heap);
+}
+
+/* A chain of iterators is followed in a loop where they have no step, and recursed into where they have: the depth counts. */
 genai_status* jinja_next(jinja_machine* machine, jinja_iterator* iterator, jinja_value* out, bool* done) {
   GENAI_TRY(jinja_step(machine, 1));
-  while (!iterator->step && iterator->inner) iterator = iterator->inner;
-  if (!iterator->step) return next_of_source(machine, iterator, out, done);
-  if (!iterator->started) {
-    iterator->started = true;
-    iterator->inner = jinja_alloc(&machine->heap, 1, sizeof *iterator->inner);
-    if (!iterator->inner) return jinja_heap_status(&machine->heap);
-    jinja_value source = jinja_truth(iterator->source) ? iterator->source : (jinja_value){.kind = JINJA_UNDEFINED};
-    GENAI_TRY(jinja_iterate(machine, source, iterator->inner));
+  for (;;) {
+    if ((iterator->step || iterator->prepare) && !iterator->started) GENAI_TRY(start(machine, iterator));
+    if (iterator->step || !iterator->inner) break;
+    iterator = iterator->inner;
   }
+  if (!iterator->step) return next_of_source(machine, iterator, out, done);
   if (++machine->depth > JINJA_MAX_DEPTH) {
     return jinja_fail(machine, GENAI_ERROR_LIMIT, "evaluation nested more than %d deep, the limit for one template", JINJA_MAX_DEPTH);
   }
@@ -132,8 +142,11 @@ genai_status* jinja_iterator_value(jinja_machine* machine, const jinja_iterator*
 
 genai_status* jinja_lazy(jinja_machine* machine, jinja_value source, jinja_step_function step, void* user, jinja_value* out) {
   jinja_iterator iterator = {.source = source, .step = step, .user = user};
-  if (step) return jinja_iterator_value(machine, &iterator, out);
-  GENAI_TRY(jinja_iterate(machine, source, &iterator));
+  return jinja_iterator_value(machine, &iterator, out);
+}
+
+genai_status* jinja_deferred(jinja_machine* machine, jinja_prepare_function prepare, void* user, jinja_value* out) {
+  jinja_iterator iterator = {.prepare = prepare, .user = user};
   return jinja_iterator_value(machine, &iterator, out);
 }
 

@@ -104,10 +104,13 @@ static genai_status* lex_raw(lexer* self, size_t tag, size_t tag_end, char closi
     after_tag(self, closing, true);
     return NULL;
   }
+  self->at = begin;
+  if (!left(self)) return NULL; /* the reference does not mind one that starts where the template ends */
   return fail(self, tag, "this raw block never ends; expected '{%% endraw %%}'");
 }
 
 static genai_status* lex_comment(lexer* self, size_t tag) {
+  if (!left(self)) return NULL; /* nor a comment */
   const char* end = memmem(here(self), left(self), "#}", 2);
   if (!end) return fail(self, tag, "this comment never ends; expected '#}'");
   char sign = end > here(self) && (end[-1] == '-' || end[-1] == '+') ? end[-1] : 0;
@@ -116,7 +119,6 @@ static genai_status* lex_comment(lexer* self, size_t tag) {
   return NULL;
 }
 
-/* --- inside a tag -------------------------------------------------------------------------------------------------------------- */
 static size_t digits_at(const lexer* self, size_t at, bool (*is_digit)(char)) { /* (_?digit)* */
   size_t begin = at;
   for (;;) {

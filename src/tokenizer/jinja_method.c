@@ -1,5 +1,5 @@
-/* Methods of values: str's case, stripping and classes here, its splitting and searching in jinja_method_split.c; those of list, dict and the
- * other types. */
+/* Methods of values: str's case, stripping and classes, and those of list, dict and the other types. How str splits, joins and searches is
+ * in jinja_method_split.c. */
 #include "tokenizer/jinja_method.h"
 
 #include <string.h>
@@ -135,14 +135,6 @@ METHOD(method_isprintable) {
   return NULL;
 }
 
-METHOD(method_isidentifier) {
-  uint32_t first = 0;
-  GENAI_TRY(all_are(machine, SELF, jinja_is_name_part, out));
-  if (SELF->length) jinja_decode(SELF->data, &first);
-  *out = jinja_bool(out->as.boolean && jinja_is_name_start(first));
-  return NULL;
-}
-
 static genai_status* run_test(jinja_machine* machine, const jinja_call* call, const char* test, jinja_value* out) {
   jinja_string name = {.data = test, .length = strlen(test), .count = strlen(test)};
   return jinja_run(machine, jinja_find_test(&name), call->self, call->given, out);
@@ -191,12 +183,12 @@ static const jinja_definition STRING_METHODS[] = {
     {"isalnum", method_isalnum, {0}, 0, 0},
     {"isascii", method_isascii, {0}, 0, 0},
     {"isprintable", method_isprintable, {0}, 0, 0},
-    {"isidentifier", method_isidentifier, {0}, 0, 0},
     {"islower", method_islower, {0}, 0, 0},
     {"isupper", method_isupper, {0}, 0, 0},
     {"istitle", method_istitle, {0}, 0, 0},
     {"encode", NULL, {0}, 0, JINJA_VARIADIC},
     {"format_map", NULL, {0}, 0, JINJA_VARIADIC},
+    {"isidentifier", NULL, {0}, 0, 0},
     {"isnumeric", NULL, {0}, 0, 0},
     {"maketrans", NULL, {0}, 0, JINJA_VARIADIC},
     {"translate", NULL, {0}, 0, JINJA_VARIADIC},
@@ -207,16 +199,24 @@ const jinja_definition* jinja_find_string_method(const jinja_string* name) {
   return found ? found : jinja_find_split_method(name);
 }
 
-/* --- list, tuple, range -------------------------------------------------------------------------------------------------------- */
 METHOD(list_index) {
-  int64_t start, stop, length = (int64_t)call->self.as.list->count;
+  int64_t start, stop, length;
+  size_t count = 0;
+  jinja_iterator iterator;
+  jinja_length(call->self, &count);
+  length = (int64_t)count;
   GENAI_TRY(jinja_integer_argument(machine, call->arguments[1], "index's start", 0, &start));
   GENAI_TRY(jinja_integer_argument(machine, call->arguments[2], "index's stop", length, &stop));
   if (start < 0) start = start < -length ? 0 : start + length;
   if (stop < 0) stop = stop < -length ? 0 : stop + length;
-  for (int64_t i = start; i < stop && i < length; i++) {
-    bool equal;
-    GENAI_TRY(jinja_equal(machine, call->self.as.list->items[i], call->arguments[0], &equal));
+  GENAI_TRY(jinja_iterate(machine, call->self, &iterator));
+  for (int64_t i = 0; i < stop; i++) {
+    jinja_value item;
+    bool done, equal;
+    GENAI_TRY(jinja_next(machine, &iterator, &item, &done));
+    if (done) break;
+    if (i < start) continue;
+    GENAI_TRY(jinja_equal(machine, item, call->arguments[0], &equal));
     if (!equal) continue;
     *out = jinja_integer(i);
     return NULL;
@@ -226,9 +226,14 @@ METHOD(list_index) {
 
 METHOD(list_count) {
   int64_t count = 0;
-  for (size_t i = 0; i < call->self.as.list->count; i++) {
-    bool equal;
-    GENAI_TRY(jinja_equal(machine, call->self.as.list->items[i], call->arguments[0], &equal));
+  jinja_iterator iterator;
+  GENAI_TRY(jinja_iterate(machine, call->self, &iterator));
+  for (;;) {
+    jinja_value item;
+    bool done, equal;
+    GENAI_TRY(jinja_next(machine, &iterator, &item, &done));
+    if (done) break;
+    GENAI_TRY(jinja_equal(machine, item, call->arguments[0], &equal));
     count += equal;
   }
   *out = jinja_integer(count);
@@ -242,7 +247,7 @@ METHOD(list_copy) {
 static const jinja_definition LIST_METHODS[] = {
     {"index", list_index, {"value", "start", "stop"}, 1, JINJA_POSITIONAL_ONLY},
     {"count", list_count, {"value"}, 1, JINJA_POSITIONAL_ONLY},
-    {"copy", list_copy, {0}, 0, 0}, /* from here on not of tuples */
+    {"copy", list_copy, {0}, 0, 0}, /* from here on of lists only */
     {"append", NULL, {0}, 0, JINJA_MUTATES},
     {"clear", NULL, {0}, 0, JINJA_MUTATES},
     {"extend", NULL, {0}, 0, JINJA_MUTATES},
@@ -253,7 +258,6 @@ static const jinja_definition LIST_METHODS[] = {
     {"sort", NULL, {0}, 0, JINJA_MUTATES},
 };
 
-/* --- dict ---------------------------------------------------------------------------------------------------------------------- */
 METHOD(dict_get) {
   const jinja_value* found;
   GENAI_TRY(jinja_dict_get(machine, call->self.as.dict, call->arguments[0], &found));
@@ -298,7 +302,6 @@ static const jinja_definition DICT_METHODS[] = {
     {"update", NULL, {0}, 0, JINJA_MUTATES},
 };
 
-/* --- loop, cycler, float ------------------------------------------------------------------------------------------------------- */
 METHOD(loop_cycle) {
   if (!call->given->count) return jinja_fail(machine, GENAI_ERROR_TEMPLATE, "cycle: no values to cycle through");
   *out = call->given->items[(size_t)call->self.as.loop->index0 % call->given->count];

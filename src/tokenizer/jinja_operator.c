@@ -133,13 +133,14 @@ static genai_status* concatenate(jinja_machine* machine, jinja_value a, jinja_va
       GENAI_TRY(jinja_escape(machine, a, &a));
       GENAI_TRY(jinja_escape(machine, b, &b));
     }
+    GENAI_TRY(jinja_reserve(&builder, a.as.string->length + b.as.string->length));
     GENAI_TRY(jinja_put_string(&builder, a.as.string));
     GENAI_TRY(jinja_put_string(&builder, b.as.string));
     GENAI_TRY(jinja_take(&builder, out));
     return jinja_mark_safe(&machine->heap, *out, safe, out);
   }
   const jinja_list *left = a.as.list, *right = b.as.list;
-  GENAI_TRY(jinja_step(machine, left->count + right->count));
+  GENAI_TRY(jinja_step(machine, (left->count + right->count) / 8));
   GENAI_TRY(jinja_new_list(&machine->heap, a.kind, left->count + right->count, out));
   for (size_t i = 0; i < left->count; i++) GENAI_TRY(jinja_append(&machine->heap, out->as.list, left->items[i]));
   for (size_t i = 0; i < right->count; i++) GENAI_TRY(jinja_append(&machine->heap, out->as.list, right->items[i]));
@@ -157,7 +158,7 @@ static genai_status* repeat(jinja_machine* machine, jinja_value sequence, int64_
   const jinja_list* list = sequence.as.list;
   size_t total;
   if (!size_mul(list->count, count, &total)) total = SIZE_MAX / 2;
-  GENAI_TRY(jinja_step(machine, total));
+  GENAI_TRY(jinja_step(machine, total / 8));
   GENAI_TRY(jinja_new_list(&machine->heap, sequence.kind, total, out));
   for (size_t i = 0; i < total; i++) GENAI_TRY(jinja_append(&machine->heap, out->as.list, list->items[i % list->count]));
   return NULL;

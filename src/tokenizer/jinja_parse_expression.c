@@ -191,7 +191,6 @@ genai_status* jinja_parse_expression(jinja_parser* parser, bool with_condition, 
   return NULL;
 }
 
-/* --- postfix ------------------------------------------------------------------------------------------------------------------- */
 static genai_status* parse_arguments(jinja_parser* parser, jinja_node_list* out) {
   size_t open = jinja_current(parser)->at;
   bool keywords = false, spread = false, spread_keywords = false;
@@ -240,7 +239,25 @@ static genai_status* parse_arguments(jinja_parser* parser, jinja_node_list* out)
 }
 
 static bool at_slice_end(const jinja_parser* parser) {
-  return jinja_at_operator(parser, "]") || jinja_at_operator(parser, ",") || jinja_at_operator(parser, ":");
+  return jinja_at_operator(parser, "]") || jinja_at_operator(parser, ":");
+}
+
+/* One expression, or none or several as a tuple. */
+static genai_status* parse_index(jinja_parser* parser, jinja_node** out) {
+  jinja_node* tuple;
+  GENAI_TRY(jinja_new_node(parser, JINJA_NODE_TUPLE, jinja_current(parser)->at, &tuple));
+  while (!jinja_at_operator(parser, "]")) {
+    jinja_node* item;
+    if (tuple->list.count) GENAI_TRY(jinja_expect_operator(parser, ","));
+    GENAI_TRY(jinja_parse_expression(parser, true, &item));
+    jinja_list_add(&tuple->list, item);
+    if (tuple->list.count == 1 && !jinja_at_operator(parser, ",")) { /* alone, or the start of a slice */
+      *out = item;
+      return NULL;
+    }
+  }
+  *out = tuple;
+  return jinja_finish_node(parser, tuple);
 }
 
 static genai_status* parse_subscript(jinja_parser* parser, jinja_node* object, jinja_node** out) {
@@ -265,16 +282,11 @@ static genai_status* parse_subscript(jinja_parser* parser, jinja_node* object, j
     return jinja_finish_node(parser, node);
   }
   jinja_advance(parser); /* [ */
-  if (jinja_at_operator(parser, "]")) return jinja_unexpected(parser, "an index or a slice");
-  if (!jinja_at_operator(parser, ":")) GENAI_TRY(jinja_parse_expression(parser, true, &node->b));
+  if (!jinja_at_operator(parser, ":")) GENAI_TRY(parse_index(parser, &node->b));
   if (jinja_skip_operator(parser, ":")) {
     node->kind = JINJA_NODE_SLICE;
     if (!at_slice_end(parser)) GENAI_TRY(jinja_parse_expression(parser, true, &node->c));
     if (jinja_skip_operator(parser, ":") && !at_slice_end(parser)) GENAI_TRY(jinja_parse_expression(parser, true, &node->d));
-  }
-  if (jinja_at_operator(parser, ",")) {
-    return jinja_error_at(parser->source, jinja_current(parser)->at, GENAI_ERROR_UNSUPPORTED,
-                          "an index of several parts is not supported; put a tuple in parentheses");
   }
   GENAI_TRY(jinja_expect_operator(parser, "]"));
   return jinja_finish_node(parser, node);
@@ -409,7 +421,6 @@ static genai_status* parse_unary(jinja_parser* parser, bool with_filters, jinja_
   return NULL;
 }
 
-/* --- primaries ----------------------------------------------------------------------------------------------------------------- */
 static genai_status* parse_name(jinja_parser* parser, bool with_namespace, jinja_node** out) {
   const jinja_token* token = jinja_current(parser);
   const jinja_string* name = token->value.as.string;

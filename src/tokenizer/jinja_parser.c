@@ -104,7 +104,6 @@ genai_status* jinja_enter(jinja_parser* parser) {
                         "nested more than %d deep, the limit for one template", JINJA_MAX_NESTING);
 }
 
-/* --- statements ---------------------------------------------------------------------------------------------------------------- */
 static genai_status* parse_statement(jinja_parser* parser, jinja_node_list* out);
 
 /* Statements up to a block tag that starts with one of `ends` (separated by spaces), or the end of the template where `ends` is NULL. The

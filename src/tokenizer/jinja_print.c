@@ -9,21 +9,25 @@
 #include "tokenizer/jinja_text.h"
 #include "tokenizer/jinja_value.h"
 
-genai_status* jinja_put(jinja_builder* builder, const char* data, size_t length) {
-  if (!length) return NULL;
+genai_status* jinja_reserve(jinja_builder* builder, size_t length) {
   if (length > JINJA_MAX_TEXT || builder->length + length > JINJA_MAX_TEXT) {
     return jinja_fail(builder->machine, GENAI_ERROR_LIMIT, "the text grows beyond %d MiB, the limit for one template",
                       JINJA_MAX_TEXT >> 20);
   }
-  if (builder->capacity - builder->length < length) {
-    size_t wanted = builder->capacity ? builder->capacity * 2 : 64;
-    while (wanted < builder->length + length) wanted *= 2;
-    char* grown = jinja_alloc(&builder->machine->heap, wanted, 1);
-    if (!grown) return jinja_heap_status(&builder->machine->heap);
-    if (builder->length) memcpy(grown, builder->data, builder->length);
-    builder->data = grown;
-    builder->capacity = wanted;
-  }
+  if (builder->capacity - builder->length >= length) return NULL;
+  size_t wanted = builder->capacity * 2 < 64 ? 64 : builder->capacity * 2;
+  if (wanted < builder->length + length) wanted = builder->length + length;
+  char* grown = jinja_alloc(&builder->machine->heap, wanted, 1);
+  if (!grown) return jinja_heap_status(&builder->machine->heap);
+  if (builder->length) memcpy(grown, builder->data, builder->length);
+  builder->data = grown;
+  builder->capacity = wanted;
+  return NULL;
+}
+
+genai_status* jinja_put(jinja_builder* builder, const char* data, size_t length) {
+  if (!length) return NULL;
+  GENAI_TRY(jinja_reserve(builder, length));
   memcpy(builder->data + builder->length, data, length);
   builder->length += length;
   return NULL;
@@ -44,11 +48,9 @@ genai_status* jinja_put_codepoint(jinja_builder* builder, uint32_t codepoint) {
 
 genai_status* jinja_put_repeated(jinja_builder* builder, const jinja_string* string, size_t times) {
   size_t total;
-  if (!size_mul(string->length, times, &total) || total > JINJA_MAX_TEXT) {
-    return jinja_fail(builder->machine, GENAI_ERROR_LIMIT, "the text grows beyond %d MiB, the limit for one template",
-                      JINJA_MAX_TEXT >> 20);
-  }
-  GENAI_TRY(jinja_step(builder->machine, string->length ? times : 0));
+  if (!size_mul(string->length, times, &total)) total = SIZE_MAX;
+  GENAI_TRY(jinja_reserve(builder, total));
+  GENAI_TRY(jinja_step(builder->machine, total / 64));
   for (size_t i = 0; string->length && i < times; i++) GENAI_TRY(jinja_put_string(builder, string));
   return NULL;
 }
@@ -58,7 +60,6 @@ genai_status* jinja_take(jinja_builder* builder, jinja_value* out) {
   return jinja_borrow_string(&builder->machine->heap, builder->data, builder->length, out);
 }
 
-/* --- numbers ------------------------------------------------------------------------------------------------------------------- */
 /* The shortest decimal digits that read back as `value` (finite, not negative), and the exponent of the first. */
 static int shortest_digits(double value, char digits[32], int* exponent) {
   char buffer[64];
@@ -110,7 +111,6 @@ static genai_status* put_integer(jinja_builder* builder, int64_t value) {
   return jinja_put_text(builder, buffer);
 }
 
-/* --- repr ---------------------------------------------------------------------------------------------------------------------- */
 static genai_status* put_string_repr(jinja_builder* builder, const jinja_string* string) {
   bool has_single = memchr(string->data, '\'', string->length) != NULL;
   bool has_double = memchr(string->data, '"', string->length) != NULL;

@@ -52,7 +52,6 @@ static genai_status* store(resolver* self, place where, const jinja_string* name
   return mention(self, where.scope, name);
 }
 
-/* --- expressions --------------------------------------------------------------------------------------------------------------- */
 static genai_status* visit(resolver* self, place where, jinja_node* node);
 
 static genai_status* visit_list(resolver* self, place where, const jinja_node_list* list) {
@@ -90,7 +89,6 @@ static genai_status* visit_target(resolver* self, place where, const jinja_node*
   return NULL;
 }
 
-/* --- special names of macros --------------------------------------------------------------------------------------------------- */
 typedef enum search { SEARCH_ON, SEARCH_READ, SEARCH_BOUND } search;
 
 static search search_list(const jinja_node_list* list, const char* name);
@@ -146,7 +144,6 @@ static genai_status* find_specials(resolver* self, jinja_node* node) {
   return NULL;
 }
 
-/* --- statements ---------------------------------------------------------------------------------------------------------------- */
 /* What a statement does to its own scope. The blocks in it that are scopes of their own come later, in descend. */
 static genai_status* visit_statement(resolver* self, place where, jinja_node* node) {
   switch (node->kind) {

@@ -54,7 +54,6 @@ size_t jinja_byte_offset(const jinja_string* string, size_t index) {
   return at;
 }
 
-/* --- classes ------------------------------------------------------------------------------------------------------------------- */
 bool jinja_is_space(uint32_t c) { /* bidirectional type WS, B or S, or category Zs */
   return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
          c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
@@ -188,7 +187,6 @@ size_t jinja_trailing_space(const char* data, size_t length) {
   return length - end;
 }
 
-/* --- case ---------------------------------------------------------------------------------------------------------------------- */
 static const special_casing* special_case(uint32_t codepoint) {
   size_t low = 0, high = sizeof SPECIAL_CASING / sizeof *SPECIAL_CASING;
   while (low < high) {
@@ -321,7 +319,6 @@ genai_status* jinja_swapped_case(jinja_machine* machine, const jinja_string* str
   return take_like(&builder, string, out);
 }
 
-/* --- strip, lines, replace ----------------------------------------------------------------------------------------------------- */
 static bool strips(const jinja_string* characters, uint32_t codepoint) {
   if (!characters) return jinja_is_space(codepoint);
   for (size_t i = 0; i < characters->length;) {
@@ -396,7 +393,6 @@ genai_status* jinja_replace(jinja_machine* machine, const jinja_string* string, 
   return jinja_take(&builder, out);
 }
 
-/* --- numbers ------------------------------------------------------------------------------------------------------------------- */
 static int digit_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'z') return c - 'a' + 10;

@@ -95,7 +95,6 @@ genai_status* jinja_pair(jinja_heap* heap, jinja_value first, jinja_value second
   return NULL;
 }
 
-/* --- dict ---------------------------------------------------------------------------------------------------------------------- */
 enum { INDEX_FROM = 16 }; /* below that, a scan over hashes is as fast as an index */
 
 genai_status* jinja_new_dict(jinja_heap* heap, jinja_kind kind, jinja_value* out) {
@@ -228,7 +227,6 @@ genai_status* jinja_dict_copy(jinja_machine* machine, const jinja_dict* from, ji
   return NULL;
 }
 
-/* --- undefined ----------------------------------------------------------------------------------------------------------------- */
 static genai_status* new_undefined(jinja_heap* heap, jinja_undefined value, jinja_value* out) {
   jinja_undefined* undefined = jinja_alloc(heap, 1, sizeof *undefined);
   if (!undefined) return jinja_heap_status(heap);

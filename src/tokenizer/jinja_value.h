@@ -156,8 +156,12 @@ struct jinja_machine {
 };
 
 enum {
-  JINJA_MAX_STEPS = 40000000, /* node evaluations; a few seconds */
-  JINJA_MAX_DEPTH = 1200,     /* nested evaluations; keeps the C stack below about 1 MiB */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  JINJA_MAX_STEPS = 200000, /* a fuzzer has no time for templates that only run long */
+#else
+  JINJA_MAX_STEPS = 20000000, /* node evaluations; about a second */
+#endif
+  JINJA_MAX_DEPTH = 1200, /* nested evaluations; keeps the C stack below about 1 MiB */
   JINJA_MAX_VALUE_DEPTH = 300,
   JINJA_MAX_TEXT = 64 << 20, /* bytes of one string, and so of the output */
 };
@@ -168,7 +172,7 @@ genai_status* jinja_fail_undefined(const jinja_machine* machine, jinja_value und
 /* Counts `steps`; GENAI_ERROR_LIMIT when the budget is spent. */
 genai_status* jinja_step(jinja_machine* machine, uint64_t steps) GENAI_MUST_USE;
 
-/* --- making values ------------------------------------------------------------------------------------------------------------- */
+/* Making values. */
 genai_status* jinja_borrow_string(jinja_heap* heap, const char* data, size_t length, jinja_value* out) GENAI_MUST_USE; /* valid UTF-8 */
 genai_status* jinja_copy_string(jinja_heap* heap, const char* data, size_t length, jinja_value* out) GENAI_MUST_USE;
 genai_status* jinja_static_string(jinja_heap* heap, const char* literal, jinja_value* out) GENAI_MUST_USE;
@@ -194,7 +198,7 @@ genai_status* jinja_undefined_hint(jinja_heap* heap, const char* hint, jinja_val
 genai_status* jinja_undefined_name(jinja_heap* heap, const jinja_string* name, jinja_value* out) GENAI_MUST_USE;
 genai_status* jinja_undefined_member(jinja_heap* heap, jinja_value object, jinja_value name, jinja_value* out) GENAI_MUST_USE;
 
-/* --- Python's protocols -------------------------------------------------------------------------------------------------------- */
+/* Python's protocols. */
 const char* jinja_type_name(jinja_value value); /* "int", "str", "Undefined" ... */
 bool jinja_truth(jinja_value value);
 /* len(); false when the type has none. */
@@ -209,7 +213,7 @@ int jinja_string_compare(const jinja_string* a, const jinja_string* b); /* by co
 bool jinja_string_equal(const jinja_string* a, const jinja_string* b);
 bool jinja_string_is(const jinja_string* string, const char* literal);
 
-/* --- text ---------------------------------------------------------------------------------------------------------------------- */
+/* Text. */
 /* A string under construction. */
 typedef struct jinja_builder {
   jinja_machine* machine;
@@ -218,6 +222,7 @@ typedef struct jinja_builder {
   size_t capacity;
 } jinja_builder;
 genai_status* jinja_put(jinja_builder* builder, const char* data, size_t length) GENAI_MUST_USE;
+genai_status* jinja_reserve(jinja_builder* builder, size_t length) GENAI_MUST_USE; /* so many bytes will follow */
 genai_status* jinja_put_text(jinja_builder* builder, const char* literal) GENAI_MUST_USE;
 genai_status* jinja_put_string(jinja_builder* builder, const jinja_string* string) GENAI_MUST_USE;
 genai_status* jinja_put_codepoint(jinja_builder* builder, uint32_t codepoint) GENAI_MUST_USE;
