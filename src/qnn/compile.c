@@ -1,5 +1,6 @@
 /* Graphs of the IR into a context binary: context, graphs, the vendor's finalize, serialisation, and the check of what came out. How
  * operators map is in lower/. */
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -94,8 +95,16 @@ static genai_status* compile_graph(compilation* self, const ir_graph* ir, size_t
   return NULL;
 }
 
+/* The vendor frees a lot in small pieces, and its demand peaks in serialisation: what is free goes back to the system before and after. */
+static void return_free_memory(void) {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
 static genai_status* serialize(compilation* self, qnn_binary* out) {
   double begun = clock_seconds();
+  return_free_memory();
   uint64_t size = 0, written = 0;
   uint64_t code = self->library->api->context_get_binary_size(self->context, &size);
   if (code || size == 0) return qnn_vendor_error(self->library, code, "the context does not tell the size of its binary");
@@ -166,6 +175,7 @@ genai_status* qnn_compile(qnn_library* library, const ir_graph* const* graphs, s
   genai_status* status = compile(&self, graphs, n_graphs, &binary);
   if (self.context) library->api->context_free(self.context, NULL);
   qnn_device_free(library, self.device);
+  return_free_memory();
   if (!status) status = check_binary(&self, &binary);
   if (status) {
     qnn_binary_deinit(&binary);
