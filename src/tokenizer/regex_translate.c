@@ -1,5 +1,6 @@
 /* From Oniguruma's Ruby syntax to PCRE2's. What differs in the patterns that tokenizers carry:
  *   \s \S \w \W \b \B   other sets than PCRE2's with UCP (U+180E, marks), so they are written out;
+ *   \p{L} ...     of a newer Unicode version than PCRE2's, so what is newer is added;
  *   \h \H         hexadecimal digits in Ruby;
  *   X{n,m}+       a repeated group in Ruby, possessive in PCRE2;
  *   \uHHHH        \x{HHHH};
@@ -9,9 +10,12 @@
 #include <string.h>
 
 #include "tokenizer/regex.h"
+#include "tokenizer/unicode_class.h"
 
 #define SPACE_SET "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define WORD_SET "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+/* Connector punctuation, and what is alphabetic or a digit to Oniguruma without being a letter or a number's digit. */
+#define WORD_EXTRA \
+  "\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 
 enum { MAX_GROUPS = 64 };
 
@@ -29,67 +33,126 @@ static genai_status* unsupported(const translation* t, const char* what) {
                              (int)(t->in.length > 200 ? 200 : t->in.length), t->in.data, what, t->at);
 }
 
+/* Code points that PCRE2's Unicode version may not have assigned yet, with the class the reference gives them. */
+static const struct {
+  uint32_t first, last;
+  unicode_class class;
+} newer[] = {
+#include "tokenizer/unicode_newer_table.inc"
+};
+
+/* The classes of a general category, 0 for one that is not kept here. */
+static uint32_t property_classes(text_view name) {
+  static const struct {
+    const char* name;
+    uint32_t classes;
+  } properties[] = {
+      {"L", UNICODE_LETTERS},
+      {"Lu", UNICODE_BIT(UNICODE_LU)},
+      {"Ll", UNICODE_BIT(UNICODE_LL)},
+      {"Lt", UNICODE_BIT(UNICODE_LT)},
+      {"Lm", UNICODE_BIT(UNICODE_LM)},
+      {"Lo", UNICODE_BIT(UNICODE_LO)},
+      {"M", UNICODE_MARKS},
+      {"N", UNICODE_NUMBERS},
+      {"Nd", UNICODE_BIT(UNICODE_ND)},
+      {"Nl", UNICODE_BIT(UNICODE_NL)},
+      {"No", UNICODE_BIT(UNICODE_NO)},
+      {"P", UNICODE_PUNCTUATION},
+      {"S", UNICODE_SYMBOLS},
+  };
+  for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
+    if (text_view_equal_cstr(name, properties[i].name)) return properties[i].classes;
+  }
+  return 0;
+}
+
+/* \p{NAME} with its newer code points, as the inside of a class. */
+static genai_status* append_property(text* out, text_view name) {
+  GENAI_TRY(text_printf(out, "\\p{%.*s}", (int)name.length, name.data));
+  uint32_t classes = property_classes(name);
+  for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++) {
+    if (classes >> newer[i].class & 1) GENAI_TRY(text_printf(out, "\\x{%x}-\\x{%x}", (unsigned)newer[i].first, (unsigned)newer[i].last));
+  }
+  return NULL;
+}
+
+/* What \w stands for, as the inside of a class. */
+static genai_status* append_word_set(text* out) {
+  static const char* const names[] = {"L", "M", "Nd", "Nl"};
+  for (size_t i = 0; i < 4; i++) GENAI_TRY(append_property(out, text_view_of(names[i])));
+  return text_append_cstr(out, WORD_EXTRA);
+}
+
+/* A set written out: bare inside a class, otherwise as a class of its own. */
+static genai_status* append_set(translation* t, char letter, bool in_class) {
+  bool negated = letter >= 'A' && letter <= 'Z';
+  if (negated && in_class) return unsupported(t, "a negated set inside a class");
+  if (!in_class) GENAI_TRY(text_append_cstr(t->out, negated ? "[^" : "["));
+  switch (letter | 0x20) {
+    case 's':
+      GENAI_TRY(text_append_cstr(t->out, SPACE_SET));
+      break;
+    case 'h':
+      GENAI_TRY(text_append_cstr(t->out, "0-9a-fA-F"));
+      break;
+    default:
+      GENAI_TRY(append_word_set(t->out));
+      break;
+  }
+  return in_class ? NULL : text_append_char(t->out, ']');
+}
+
+/* \b and \B: between a word character and none, in either order; or not. */
+static genai_status* append_boundary(translation* t, bool boundary) {
+  for (int side = 0; side < 2; side++) {
+    GENAI_TRY(text_append_cstr(t->out, side ? "|(?<![" : "(?:(?<=["));
+    GENAI_TRY(append_word_set(t->out));
+    GENAI_TRY(text_append_cstr(t->out, (side == 0) == boundary ? "])(?![" : "])(?=["));
+    GENAI_TRY(append_word_set(t->out));
+    GENAI_TRY(text_append_cstr(t->out, "])"));
+  }
+  return text_append_char(t->out, ')');
+}
+
+/* \p{NAME}, \P{NAME} and \x{HEX} at the backslash. */
+static genai_status* translate_braced(translation* t, bool in_class) {
+  const char* p = t->in.data + t->at;
+  size_t left = t->in.length - t->at;
+  const char* close = left > 2 && p[2] == '{' ? memchr(p, '}', left) : NULL;
+  if (!close && p[1] != 'x') return unsupported(t, "a property without {}");
+  size_t length = close ? (size_t)(close - p) + 1 : 2;
+  t->at += length;
+  if (p[1] != 'p') return text_append(t->out, p, length);
+  if (!in_class) GENAI_TRY(text_append_char(t->out, '['));
+  GENAI_TRY(append_property(t->out, (text_view){p + 3, length - 4}));
+  return in_class ? NULL : text_append_char(t->out, ']');
+}
+
 /* One escape, at the backslash. */
 static genai_status* translate_escape(translation* t, bool in_class) {
   const char* p = t->in.data + t->at;
   size_t left = t->in.length - t->at;
   if (left < 2) return unsupported(t, "a backslash at its end");
-  const char* written = NULL;
-  switch (p[1]) {
-    case 's':
-      written = in_class ? SPACE_SET : "[" SPACE_SET "]";
-      break;
-    case 'w':
-      written = in_class ? WORD_SET : "[" WORD_SET "]";
-      break;
-    case 'h':
-      written = in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";
-      break;
-    case 'b':
-      written = in_class ? NULL : "(?:(?<=[" WORD_SET "])(?![" WORD_SET "])|(?<![" WORD_SET "])(?=[" WORD_SET "]))";
-      break;
-    case 'B':
-      written = in_class ? NULL : "(?:(?<=[" WORD_SET "])(?=[" WORD_SET "])|(?<![" WORD_SET "])(?![" WORD_SET "]))";
-      break;
-    case 'S':
-      written = in_class ? NULL : "[^" SPACE_SET "]";
-      break;
-    case 'W':
-      written = in_class ? NULL : "[^" WORD_SET "]";
-      break;
-    case 'H':
-      written = in_class ? NULL : "[^0-9a-fA-F]";
-      break;
-    case 'u':
-      if (left < 6) return unsupported(t, "a short \\u");
-      GENAI_TRY(text_printf(t->out, "\\x{%.4s}", p + 2));
-      t->at += 6;
-      return NULL;
-    case 'p':
-    case 'P': {
-      const char* close = left > 2 && p[2] == '{' ? memchr(p, '}', left) : NULL;
-      if (!close) return unsupported(t, "a property without {}");
-      size_t length = (size_t)(close - p) + 1;
-      GENAI_TRY(text_append(t->out, p, length));
-      t->at += length;
-      return NULL;
-    }
-    case 'x': {
-      const char* close = left > 2 && p[2] == '{' ? memchr(p, '}', left) : NULL;
-      size_t length = close ? (size_t)(close - p) + 1 : 2;
-      GENAI_TRY(text_append(t->out, p, length));
-      t->at += length;
-      return NULL;
-    }
-    default:
-      break;
+  if (strchr("swhSWH", p[1])) {
+    GENAI_TRY(append_set(t, p[1], in_class));
+    t->at += 2;
+    return NULL;
   }
-  if (!written && (p[1] == 'S' || p[1] == 'W' || p[1] == 'H')) return unsupported(t, "a negated set inside a class");
-  size_t length = 1 + utf8_complete_prefix(p + 1, 1);
+  if (p[1] == 'p' || p[1] == 'P' || p[1] == 'x') return translate_braced(t, in_class);
+  if (!in_class && (p[1] == 'b' || p[1] == 'B')) {
+    t->at += 2;
+    return append_boundary(t, p[1] == 'b');
+  }
+  if (p[1] == 'u') {
+    if (left < 6) return unsupported(t, "a short \\u");
+    t->at += 6;
+    return text_printf(t->out, "\\x{%.4s}", p + 2);
+  }
+  size_t length = 2;
   while (length < left && ((uint8_t)p[length] & 0xc0) == 0x80) length++; /* an escaped character beyond ASCII */
-  if (length < 2) length = 2;
   t->at += length;
-  return written ? text_append_cstr(t->out, written) : text_append(t->out, p, length);
+  return text_append(t->out, p, length);
 }
 
 /* A character class, at its '['. */
