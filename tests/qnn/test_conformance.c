@@ -170,6 +170,10 @@ static void build_norm(ir_graph* graph, ir_op_kind kind, double reach, ir_dtype 
   for (int i = 0; i < E; ++i) values[i] = 1 + 0.5f * test_random(&seed);
   ir_tensor* gamma = add_constants(graph, "gamma", DIMS(E), E, 1, values);
   encode_range(gamma, parameters, 0, 1.5);
+  if (kind == IR_LAYER_NORM && parameters == IR_U16) { /* 16 bits must lie around the middle here */
+    gamma->encoding.scale = 1.5f / 32767;
+    gamma->encoding.offset = -32768;
+  }
   for (int i = 0; i < E; ++i) values[i] = kind == IR_RMS_NORM ? 0 : 0.2f * test_random(&seed);
   ir_tensor* beta = add_constants(graph, "beta", DIMS(E), E, 1, values);
   encode_range(beta, parameters, -0.25, 0.25);
@@ -189,6 +193,9 @@ static void rms_norm_u8(ir_graph* graph) {
 }
 static void layer_norm(ir_graph* graph) {
   build_norm(graph, IR_LAYER_NORM, 2, IR_U8);
+}
+static void layer_norm_u16(ir_graph* graph) {
+  build_norm(graph, IR_LAYER_NORM, 2, IR_U16);
 }
 
 /* ---- Element by element ---- */
@@ -398,7 +405,8 @@ static const op_case cases[] = {
     {"RmsNorm, large x", rms_norm_large, 1.1, 0.7},
     {"RmsNorm, small x", rms_norm_small, 1.1, 0.7},
     {"RmsNorm, u8 parameters", rms_norm_u8, 1.1, 0.7},
-    {"LayerNorm", layer_norm, 1.5, 0.6},
+    {"LayerNorm, u8 parameters", layer_norm, 1.5, 0.6},
+    {"LayerNorm, u16 parameters", layer_norm_u16, 1.5, 0.6},
     {"Add", add, 1, 0.5},
     {"Add, broadcast", add_broadcast, 1, 0.5},
     {"Add, broadcast last", add_last_dim, 1, 0.5},

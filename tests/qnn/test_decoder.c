@@ -24,12 +24,16 @@ static int32_t token(const fixture* self, uint32_t position) {
   return (int32_t)((position * 37 + 5) % self->info.vocab);
 }
 
-static void fixture_open(const char* checkpoint_name, const recipe* how, fixture* self) {
+static void open_model(const char* checkpoint_name, fixture* self) {
   char path[256];
   snprintf(path, sizeof path, "checkpoints/%s", checkpoint_name);
   assert_ok(checkpoint_open(test_data(path), &self->file));
   assert_ok(model_open(self->file, &self->source));
   model_get_info(self->source, &self->info);
+}
+
+static void fixture_open(const char* checkpoint_name, const recipe* how, fixture* self) {
+  open_model(checkpoint_name, self);
   int32_t ids[CALIBRATION_TOKENS];
   for (uint32_t i = 0; i < CALIBRATION_TOKENS; ++i) ids[i] = token(self, i);
   const int32_t* sequences[] = {ids};
@@ -178,36 +182,28 @@ static agreement compare(const fixture* self, executor* qnn, executor* host, con
   return result;
 }
 
-static void check_model(const char* name, const char* recipe_name, uint32_t kv_bits, double least_db, double most_steps) {
-  recipe how;
-  assert_ok(recipe_load(recipe_name, &how));
-  how.kv_bits = kv_bits;
-  how.rotate_residual = false; /* folded into the weights: nothing that lowering sees */
-  print_message("%s, %s, %u-bit cache\n", name, recipe_name, kv_bits);
-  fixture self = {0};
-  fixture_open(name, &how, &self);
-  const ir_graph* graphs[] = {self.decode, self.prefill};
-
-  const qnn_compile_options unshared = {.soc = test_soc()};
-  qnn_binary twin;
-  assert_ok(qnn_compile(test_library, graphs, 2, &unshared, &twin));
+/* Compiles both graphs, runs prefill and one decode step on both executors; returns the size of the binary. */
+static size_t check_graphs(const fixture* self, cpu_mode mode, const qnn_compile_options* options, double least_db, double most_steps) {
+  const ir_graph* graphs[] = {self->decode, self->prefill};
+  qnn_binary binary;
+  assert_ok(qnn_compile(test_library, graphs, 2, options, &binary));
   qnn_context* context;
-  assert_ok(qnn_context_open(test_library, twin.data, twin.size, &context));
-  const cpu_options host_options = {.mode = CPU_SIMULATED, .weight_cache_bytes = 1 << 28};
+  assert_ok(qnn_context_open(test_library, binary.data, binary.size, &context));
+  const cpu_options host_options = {.mode = mode, .weight_cache_bytes = 1 << 28};
   executor *qnn_prefill, *qnn_decode, *host_prefill, *host_decode;
   assert_ok(qnn_context_executor(context, "prefill_forward", &qnn_prefill));
   assert_ok(qnn_context_executor(context, "kv_forward", &qnn_decode));
-  assert_ok(cpu_executor_create(self.prefill, &host_options, &host_prefill));
-  assert_ok(cpu_executor_create(self.decode, &host_options, &host_decode));
+  assert_ok(cpu_executor_create(self->prefill, &host_options, &host_prefill));
+  assert_ok(cpu_executor_create(self->decode, &host_options, &host_decode));
   call calls[4] = {0};
   call_init(&calls[0], qnn_prefill);
   call_init(&calls[1], host_prefill);
   call_init(&calls[2], qnn_decode);
   call_init(&calls[3], host_decode);
 
-  agreement first = compare(&self, qnn_prefill, host_prefill, self.prefill, 0, &calls[0], &calls[1]);
+  agreement first = compare(self, qnn_prefill, host_prefill, self->prefill, 0, &calls[0], &calls[1]);
   carry_cache(host_prefill, &calls[1], host_decode, &calls[3], AR); /* both decode from the same cache */
-  agreement second = compare(&self, qnn_decode, host_decode, self.decode, AR, &calls[2], &calls[3]);
+  agreement second = compare(self, qnn_decode, host_decode, self->decode, AR, &calls[2], &calls[3]);
   assert_true(first.logits_db >= least_db && second.logits_db >= least_db);
   assert_true(fmax(first.cache_steps, second.cache_steps) < most_steps + 0.01);
 
@@ -217,23 +213,40 @@ static void check_model(const char* name, const char* recipe_name, uint32_t kv_b
   executor_destroy(host_prefill);
   executor_destroy(host_decode);
   qnn_context_close(context);
+  size_t size = binary.size;
+  qnn_binary_deinit(&binary);
+  return size;
+}
 
-  const qnn_compile_options sharing = {.soc = test_soc(), .weight_sharing = true};
-  qnn_binary shared;
-  assert_ok(qnn_compile(test_library, graphs, 2, &sharing, &shared));
+/* What a device gets: equal weights once. The simulator cannot load it, so its record is read. */
+static void check_shared(const fixture* self, size_t unshared_size) {
+  const ir_graph* graphs[] = {self->decode, self->prefill};
+  const qnn_compile_options options = {.soc = test_soc(), .weight_sharing = true};
+  qnn_binary binary;
+  assert_ok(qnn_compile(test_library, graphs, 2, &options, &binary));
   qnn_binary_info info;
-  assert_ok(qnn_binary_inspect(test_library, shared.data, shared.size, &info));
+  assert_ok(qnn_binary_inspect(test_library, binary.data, binary.size, &info));
   assert_int_equal(info.soc_model, 57);
   assert_int_equal(info.htp_arch, 75);
   assert_int_equal(info.n_graphs, 2);
   assert_string_equal(info.graphs[0].name, "kv_forward");
-  assert_int_equal(info.graphs[0].n_inputs, self.decode->n_inputs);
-  print_message("  shared %zu bytes, unshared %zu\n", shared.size, twin.size);
-  assert_true(shared.size < twin.size);
+  assert_int_equal(info.graphs[0].n_inputs, self->decode->n_inputs);
+  print_message("  shared %zu bytes, unshared %zu\n", binary.size, unshared_size);
+  assert_true(binary.size < unshared_size);
   qnn_binary_info_deinit(&info);
+  qnn_binary_deinit(&binary);
+}
 
-  qnn_binary_deinit(&shared);
-  qnn_binary_deinit(&twin);
+static void check_model(const char* name, const char* recipe_name, uint32_t kv_bits, double least_db, double most_steps) {
+  recipe how;
+  assert_ok(recipe_load(recipe_name, &how));
+  how.kv_bits = kv_bits;
+  how.rotate_residual = false; /* folded into the weights: nothing that lowering sees */
+  print_message("%s, %s, %u-bit cache\n", name, recipe_name, kv_bits);
+  fixture self = {0};
+  fixture_open(name, &how, &self);
+  const qnn_compile_options options = {.soc = test_soc()};
+  check_shared(&self, check_graphs(&self, CPU_SIMULATED, &options, least_db, most_steps));
   fixture_close(&self);
 }
 
@@ -261,20 +274,37 @@ static void llama_blocks(void** state) {
   check_model("llama", "16a4w_block", 8, 40, 1);
 }
 
-/* Biases, GELU, LayerNorm, key norms: other operators in place. */
+/* Biases, norms of queries and keys, GELU: other operators in place. */
 static void other_families(void** state) {
   (void)state;
   need_library();
   check_model("qwen2", "16a8w", 8, 40, 1);
   check_model("qwen3", "16a8w", 8, 40, 1);
   check_model("gemma", "16a8w", 8, 40, 1);
-  check_model("stablelm", "16a8w", 8, 40, 1);
+}
+
+/* Float graphs, which the HTP computes in half precision, against the host executor in single precision. */
+static void float_decoders(void** state) {
+  (void)state;
+  need_library();
+  const char* const names[] = {"llama", "stablelm"};
+  const recipe plain = {0};
+  for (int n = 0; n < 2; ++n) {
+    fixture self = {0};
+    open_model(names[n], &self);
+    build(&self, &plain, AR, &self.prefill);
+    build(&self, &plain, 1, &self.decode);
+    const qnn_compile_options options = {.soc = test_soc(), .float16 = true};
+    print_message("%s, float\n", names[n]);
+    check_graphs(&self, CPU_FLOAT, &options, 50, 1e30); /* the cache's steps mean nothing in float */
+    fixture_close(&self);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(llama_8bit),   cmocka_unit_test(llama_16bit_cache), cmocka_unit_test(llama_4bit),
-      cmocka_unit_test(llama_blocks), cmocka_unit_test(other_families),
+      cmocka_unit_test(llama_blocks), cmocka_unit_test(other_families),    cmocka_unit_test(float_decoders),
   };
   return cmocka_run_group_tests(tests, open_test_library, close_test_library);
 }
