@@ -21,7 +21,8 @@ static bool looks_like_json(const uint8_t* data, size_t size) {
 static bool looks_like_tiktoken(const uint8_t* data, size_t size) {
   size_t i = 0, digits = 0;
   while (i < size && i < 4096 &&
-         (data[i] == '+' || data[i] == '/' || data[i] == '=' || (data[i] | 0x20 && data[i] >= '0' && data[i] <= 'z')))
+         (data[i] == '+' || data[i] == '/' || data[i] == '=' || (data[i] >= '0' && data[i] <= '9') ||
+          ((data[i] | 0x20) >= 'a' && (data[i] | 0x20) <= 'z')))
     i++;
   if (i == 0 || i >= size || data[i] != ' ') return false;
   for (i++; i < size && data[i] >= '0' && data[i] <= '9'; i++) digits++;

@@ -205,8 +205,8 @@ static const char* const end_markers[] = {
     "[|endofturn|]",
     "<end_of_utterance>",
     "<|END_OF_TURN_TOKEN|>",
-    "<\xef\xbd\x9c"
-    "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", /* DeepSeek, with its full-width bars */
+    ("<\xef\xbd\x9c"
+     "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"), /* DeepSeek, with its full-width bars */
 };
 
 size_t tokenizer_stop_ids(const tokenizer* self, int32_t* ids, size_t capacity) {
