@@ -34,15 +34,16 @@ CPU_INLINE float dot(const float* w, const float* x, size_t k) {
   return total + lanes[0];
 }
 
-CPU_HOT static void dot_rows(const float* w, size_t rows, size_t k, const float* x, float* y) {
+CPU_INLINE void dot_rows_plain(const float* w, size_t rows, size_t k, const float* x, float* y) {
   for (size_t row = 0; row < rows; row++) y[row] = dot(w + row * k, x, k);
 }
+CPU_HOT(dot_rows, (const float* w, size_t rows, size_t k, const float* x, float* y), (w, rows, k, x, y))
 
 void gemm_vector(const float* w, size_t rows, size_t k, const float* x, float* y) {
   dot_rows(w, rows, k, x, y);
 }
 
-CPU_HOT static void dot_rows_s8(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
+CPU_INLINE void dot_rows_s8_plain(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
   for (size_t row = 0; row < rows; row++, w += k) {
     float lanes[4 * CPU_LANES] = {0}, total = 0;
     size_t i = 0;
@@ -56,13 +57,15 @@ CPU_HOT static void dot_rows_s8(const int8_t* w, size_t rows, size_t k, const fl
     y[row] = (total + lanes[0]) * scales[one_scale ? 0 : row];
   }
 }
+CPU_HOT(dot_rows_s8, (const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y),
+        (w, rows, k, x, scales, one_scale, y))
 
 void gemm_vector_s8(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
   dot_rows_s8(w, rows, k, x, scales, one_scale, y);
 }
 
 /* A strip of columns gathers in registers while k advances. */
-CPU_HOT static void strips(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {
+CPU_INLINE void strips_plain(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {
   enum { STRIP = 4 * CPU_LANES };
   for (size_t i = 0; i < m; i++) {
     size_t j = 0;
@@ -80,6 +83,7 @@ CPU_HOT static void strips(size_t m, size_t n, size_t k, const float* a, const f
     }
   }
 }
+CPU_HOT(strips, (size_t m, size_t n, size_t k, const float* a, const float* b, float* c), (m, n, k, a, b, c))
 
 void gemm_few_rows(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {
   strips(m, n, k, a, b, c);

@@ -1,16 +1,41 @@
-/* How the hot loops of this room are compiled: plain C that the compiler vectorises, once per instruction set, chosen at load time. */
+/* How the hot loops of this room are compiled: plain C that the compiler vectorises, once per instruction set, chosen when it is called. */
 #ifndef GENAI_CPU_KERNELS_H
 #define GENAI_CPU_KERNELS_H
 
-/* Sanitizers instrument the resolvers of multi-versioned functions before their runtime is ready, so those builds take the baseline.
- * For static functions only: compilers differ in the names they give the versions. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(GENAI_SANITIZED)
-#define CPU_HOT __attribute__((target_clones("avx512f", "arch=haswell", "default")))
-#else
-#define CPU_HOT
-#endif
-
 #define CPU_INLINE static inline __attribute__((always_inline))
+
+/* Defines `name`, which does what the CPU_INLINE function `name`_plain does, with the widest vectors at hand. For example
+ *   CPU_INLINE void scale_plain(float* x, size_t n, float by) { ... }
+ *   CPU_HOT(scale, (float* x, size_t n, float by), (x, n, by)) */
+#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__clang__)
+#define CPU_WIDE_TARGET "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"
+#else
+#define CPU_WIDE_TARGET "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,prefer-vector-width=512"
+#endif
+#define CPU_HOT(name, parameters, arguments)                                                                             \
+  __attribute__((target(CPU_WIDE_TARGET))) static void name##_512 parameters {                                           \
+    name##_plain arguments;                                                                                              \
+  }                                                                                                                      \
+  __attribute__((target("avx2,fma,f16c"))) static void name##_256 parameters {                                           \
+    name##_plain arguments;                                                                                              \
+  }                                                                                                                      \
+  static void name parameters {                                                                                          \
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && \
+        __builtin_cpu_supports("avx512vl")) {                                                                            \
+      name##_512 arguments;                                                                                              \
+    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {                                        \
+      name##_256 arguments;                                                                                              \
+    } else {                                                                                                             \
+      name##_plain arguments;                                                                                            \
+    }                                                                                                                    \
+  }
+#else
+#define CPU_HOT(name, parameters, arguments) \
+  static void name parameters {              \
+    name##_plain arguments;                  \
+  }
+#endif
 
 /* Before a loop whose iterations are independent although its pointers may be equal (operators that work in place). */
 #if defined(__clang__)

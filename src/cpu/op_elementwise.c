@@ -6,21 +6,18 @@
 /* A run of outputs whose operands advance by one element or stand still. */
 typedef void (*binary_run)(const float* a, const float* b, float* y, size_t count);
 
-#define DEFINE_BINARY(name, operator)                                                        \
-  CPU_HOT static void name##_both(const float* a, const float* b, float* y, size_t count) {  \
-    CPU_INDEPENDENT                                                                          \
-    for (size_t i = 0; i < count; i++) y[i] = a[i] operator b[i];                            \
-  }                                                                                          \
-  CPU_HOT static void name##_left(const float* a, const float* b, float* y, size_t count) {  \
-    float right = b[0];                                                                      \
-    CPU_INDEPENDENT                                                                          \
-    for (size_t i = 0; i < count; i++) y[i] = a[i] operator right;                           \
-  }                                                                                          \
-  CPU_HOT static void name##_right(const float* a, const float* b, float* y, size_t count) { \
-    float left = a[0];                                                                       \
-    CPU_INDEPENDENT                                                                          \
-    for (size_t i = 0; i < count; i++) y[i] = left operator b[i];                            \
-  }
+#define DEFINE_RUN(name, left, right, operator)                                          \
+  CPU_INLINE void name##_plain(const float* a, const float* b, float* y, size_t count) { \
+    float a0 = a[0], b0 = b[0];                                                          \
+    (void)a0, (void)b0;                                                                  \
+    CPU_INDEPENDENT                                                                      \
+    for (size_t i = 0; i < count; i++) y[i] = left operator right;                       \
+  }                                                                                      \
+  CPU_HOT(name, (const float* a, const float* b, float* y, size_t count), (a, b, y, count))
+#define DEFINE_BINARY(name, operator)           \
+  DEFINE_RUN(name##_both, a[i], b[i], operator) \
+  DEFINE_RUN(name##_left, a[i], b0, operator)   \
+  DEFINE_RUN(name##_right, a0, b[i], operator)
 DEFINE_BINARY(add, +)
 DEFINE_BINARY(subtract, -)
 DEFINE_BINARY(multiply, *)
@@ -99,14 +96,15 @@ genai_status* cpu_run_binary(const cpu_call* call) {
 
 /* ---- activations ---- */
 
-#define DEFINE_ACTIVATION(name, function)                                  \
-  CPU_HOT static void name##_run(const float* x, float* y, size_t count) { \
-    CPU_INDEPENDENT                                                        \
-    for (size_t i = 0; i < count; i++) y[i] = function(x[i]);              \
-  }                                                                        \
-  static void name##_body(void* user, size_t begin, size_t end) {          \
-    const activation_job* job = user;                                      \
-    name##_run(job->x + begin, job->y + begin, end - begin);               \
+#define DEFINE_ACTIVATION(name, function)                                      \
+  CPU_INLINE void name##_run_plain(const float* x, float* y, size_t count) {   \
+    CPU_INDEPENDENT                                                            \
+    for (size_t i = 0; i < count; i++) y[i] = function(x[i]);                  \
+  }                                                                            \
+  CPU_HOT(name##_run, (const float* x, float* y, size_t count), (x, y, count)) \
+  static void name##_body(void* user, size_t begin, size_t end) {              \
+    const activation_job* job = user;                                          \
+    name##_run(job->x + begin, job->y + begin, end - begin);                   \
   }
 
 typedef struct activation_job {

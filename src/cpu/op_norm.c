@@ -51,16 +51,17 @@ CPU_INLINE void scale_row(const norm_job* job, const float* x, float* y, float c
 }
 
 /* y = x / sqrt(mean(x^2) + epsilon) * gamma + beta */
-CPU_HOT static void rms_rows(const norm_job* job, size_t begin, size_t end) {
+CPU_INLINE void rms_rows_plain(const norm_job* job, size_t begin, size_t end) {
   for (size_t row = begin; row < end; row++) {
     const float* x = job->x + row * job->width;
     float mean = sum_of_squares(x, job->width, 0.0f) / (float)job->width;
     scale_row(job, x, job->y + row * job->width, 0.0f, 1.0f / sqrtf(mean + job->epsilon));
   }
 }
+CPU_HOT(rms_rows, (const norm_job* job, size_t begin, size_t end), (job, begin, end))
 
 /* y = (x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta, with the biased variance */
-CPU_HOT static void layer_rows(const norm_job* job, size_t begin, size_t end) {
+CPU_INLINE void layer_rows_plain(const norm_job* job, size_t begin, size_t end) {
   for (size_t row = begin; row < end; row++) {
     const float* x = job->x + row * job->width;
     float mean = sum_of(x, job->width) / (float)job->width;
@@ -68,6 +69,7 @@ CPU_HOT static void layer_rows(const norm_job* job, size_t begin, size_t end) {
     scale_row(job, x, job->y + row * job->width, mean, 1.0f / sqrtf(variance + job->epsilon));
   }
 }
+CPU_HOT(layer_rows, (const norm_job* job, size_t begin, size_t end), (job, begin, end))
 
 static void rms_body(void* user, size_t begin, size_t end) {
   rms_rows(user, begin, end);

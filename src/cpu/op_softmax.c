@@ -22,7 +22,7 @@ CPU_INLINE float row_maximum(const float* x, size_t width) {
   return highest;
 }
 
-CPU_HOT static void softmax_rows(const softmax_job* job, size_t begin, size_t end) {
+CPU_INLINE void softmax_rows_plain(const softmax_job* job, size_t begin, size_t end) {
   size_t width = job->width;
   for (size_t row = begin; row < end; row++) {
     const float* x = job->x + row * width;
@@ -41,6 +41,7 @@ CPU_HOT static void softmax_rows(const softmax_job* job, size_t begin, size_t en
     for (i = 0; i < width; i++) y[i] *= scale;
   }
 }
+CPU_HOT(softmax_rows, (const softmax_job* job, size_t begin, size_t end), (job, begin, end))
 
 static void softmax_body(void* user, size_t begin, size_t end) {
   softmax_rows(user, begin, end);

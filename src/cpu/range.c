@@ -7,7 +7,7 @@
 
 enum { RANGE_BLOCK = 16384 };
 
-CPU_HOT static void block_range(const float* values, size_t count, float* low, float* high, bool* finite) {
+CPU_INLINE void block_range_plain(const float* values, size_t count, float* low, float* high, bool* finite) {
   float lows[CPU_LANES], highs[CPU_LANES], zeros[CPU_LANES] = {0};
   for (int j = 0; j < CPU_LANES; j++) lows[j] = highs[j] = values[0];
   size_t i = 0;
@@ -34,6 +34,7 @@ CPU_HOT static void block_range(const float* values, size_t count, float* low, f
   }
   *finite = zero == 0.0f;
 }
+CPU_HOT(block_range, (const float* values, size_t count, float* low, float* high, bool* finite), (values, count, low, high, finite))
 
 /* Bounds as ordered integers, so that threads can merge them with atomic operations. */
 typedef struct range_job {

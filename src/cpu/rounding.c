@@ -26,7 +26,7 @@ float rounding_apply_wide(float value, double scale, int32_t offset, rounding_ra
 }
 
 /* Bounds are in steps from zero, that is, with the offset added; |bounds| < 2^22, as vm_round needs. */
-CPU_HOT static void round_values(float* values, size_t count, float scale, float low, float high) {
+CPU_INLINE void round_values_plain(float* values, size_t count, float scale, float low, float high) {
   CPU_INDEPENDENT
   for (size_t i = 0; i < count; i++) {
     float steps = values[i] / scale;
@@ -35,6 +35,7 @@ CPU_HOT static void round_values(float* values, size_t count, float scale, float
     values[i] = scale * vm_round(steps);
   }
 }
+CPU_HOT(round_values, (float* values, size_t count, float scale, float low, float high), (values, count, scale, low, high))
 
 void rounding_apply(ir_dtype dtype, const ir_encoding* encoding, float* values, size_t count) {
   rounding_apply_range(encoding->scale, encoding->offset, rounding_range_of(dtype, encoding, false), values, count);
@@ -48,18 +49,23 @@ void rounding_apply_half(float* values, size_t count) {
   for (size_t i = 0; i < count; i++) values[i] = half_to_float(float_to_half(values[i]));
 }
 
-#define DEFINE_CODEC(name, type)                                                                                                           \
-  CPU_HOT static void decode_##name(const type* stored, size_t count, float scale, int32_t offset, float* values) {                        \
-    for (size_t i = 0; i < count; i++) values[i] = scale * (float)((int32_t)stored[i] + offset);                                           \
-  }                                                                                                                                        \
-  CPU_HOT static void encode_##name(const float* values, size_t count, float scale, int32_t offset, float low, float high, type* stored) { \
-    for (size_t i = 0; i < count; i++) {                                                                                                   \
-      float steps = values[i] / scale;                                                                                                     \
-      steps = steps >= low ? steps : low;                                                                                                  \
-      steps = steps > high ? high : steps;                                                                                                 \
-      stored[i] = (type)((int32_t)vm_round(steps) - offset);                                                                               \
-    }                                                                                                                                      \
-  }
+#define DEFINE_CODEC(name, type)                                                                                                \
+  CPU_INLINE void decode_##name##_plain(const type* stored, size_t count, float scale, int32_t offset, float* values) {         \
+    for (size_t i = 0; i < count; i++) values[i] = scale * (float)((int32_t)stored[i] + offset);                                \
+  }                                                                                                                             \
+  CPU_HOT(decode_##name, (const type* stored, size_t count, float scale, int32_t offset, float* values),                        \
+          (stored, count, scale, offset, values))                                                                               \
+  CPU_INLINE void encode_##name##_plain(const float* values, size_t count, float scale, int32_t offset, float low, float high,  \
+                                        type* stored) {                                                                         \
+    for (size_t i = 0; i < count; i++) {                                                                                        \
+      float steps = values[i] / scale;                                                                                          \
+      steps = steps >= low ? steps : low;                                                                                       \
+      steps = steps > high ? high : steps;                                                                                      \
+      stored[i] = (type)((int32_t)vm_round(steps) - offset);                                                                    \
+    }                                                                                                                           \
+  }                                                                                                                             \
+  CPU_HOT(encode_##name, (const float* values, size_t count, float scale, int32_t offset, float low, float high, type* stored), \
+          (values, count, scale, offset, low, high, stored))
 DEFINE_CODEC(u8, uint8_t)
 DEFINE_CODEC(u16, uint16_t)
 DEFINE_CODEC(s8, int8_t)
