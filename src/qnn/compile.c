@@ -13,6 +13,7 @@ typedef struct compilation {
   const qnn_compile_options* options;
   qnn_api_handle device;
   qnn_api_handle context;
+  qnn_statics statics; /* while graphs are built, when there are several */
 } compilation;
 
 static genai_status* create_context(compilation* self) {
@@ -50,6 +51,7 @@ static genai_status* build_graph(compilation* self, const ir_graph* ir, qnn_api_
   genai_status* status = qnn_lowering_init(&lowering, self->library, graph, ir);
   if (!status) {
     lowering.pool = self->options->pool;
+    lowering.statics = self->statics.bytes ? &self->statics : NULL;
     status = qnn_lowering_run(&lowering, self->options->cancel);
   }
   *nodes = lowering.nodes;
@@ -72,7 +74,7 @@ static genai_status* finalize_graph(compilation* self, const ir_graph* ir, qnn_a
              : status;
 }
 
-static genai_status* compile_graph(compilation* self, const ir_graph* ir, size_t index, qnn_binary* out) {
+static genai_status* compile_graph(compilation* self, const ir_graph* ir, size_t index, bool last, qnn_binary* out) {
   GENAI_TRY(cancel_check(self->options->cancel));
   qnn_vendor_log_clear();
   double begun = clock_seconds();
@@ -80,6 +82,7 @@ static genai_status* compile_graph(compilation* self, const ir_graph* ir, size_t
   GENAI_TRY(create_graph(self, ir, &graph));
   uint32_t nodes = 0;
   GENAI_TRY(build_graph(self, ir, graph, &nodes));
+  if (last) qnn_statics_deinit(&self->statics);
   double built = clock_seconds();
   GENAI_TRY(cancel_check(self->options->cancel));
   GENAI_TRY(finalize_graph(self, ir, graph));
@@ -146,9 +149,10 @@ static genai_status* compile(compilation* self, const ir_graph* const* graphs, s
   progress_begin(&step, self->options->progress, "compiling graphs", "graphs", n_graphs);
   GENAI_TRY(qnn_device_create(self->library, self->options->soc->model, &self->device));
   GENAI_TRY(create_context(self));
+  if (n_graphs > 1) GENAI_TRY(qnn_statics_init(&self->statics, graphs[0]));
   for (size_t i = 0; i < n_graphs; ++i) {
     progress_update(&step, i);
-    GENAI_TRY(compile_graph(self, graphs[i], i, out));
+    GENAI_TRY(compile_graph(self, graphs[i], i, i == n_graphs - 1, out));
   }
   progress_end(&step, n_graphs);
   GENAI_TRY(cancel_check(self->options->cancel));
@@ -173,6 +177,7 @@ genai_status* qnn_compile(qnn_library* library, const ir_graph* const* graphs, s
   compilation self = {.library = library, .options = options};
   qnn_binary binary = {0};
   genai_status* status = compile(&self, graphs, n_graphs, &binary);
+  qnn_statics_deinit(&self.statics);
   if (self.context) library->api->context_free(self.context, NULL);
   qnn_device_free(library, self.device);
   return_free_memory();

@@ -159,6 +159,44 @@ static void shared_weights_are_explained(void** state) {
 #endif
 }
 
+/* Statics of one name are made once for all graphs, but only where they are equal: here the second graph's differ in values, or in scale. */
+static void unequal_statics_stay_apart(void** state) {
+  (void)state;
+  need_library();
+  ir_graph* graphs[3];
+  for (int g = 0; g < 3; ++g) {
+    char name[16];
+    snprintf(name, sizeof name, "graph%d", g);
+    assert_ok(ir_graph_create(name, &graphs[g]));
+    ir_tensor* x = add_encoded(graphs[g], "x", IR_INPUT, IR_U16, -1, 1, DIMS(1, 4, 32));
+    float values[32];
+    for (int i = 0; i < 32; ++i) values[i] = g == 1 ? -0.5f : 0.5f;
+    ir_tensor* w = add_constants(graphs[g], "w", DIMS(32), 32, 1, values);
+    encode_range(w, IR_U16, -1, g == 2 ? 3 : 1);
+    add_op(graphs[g], IR_MULTIPLY, "scale", add_encoded(graphs[g], "y", IR_OUTPUT, IR_U16, -1, 1, DIMS(1, 4, 32)), INPUTS(x, w));
+  }
+  const qnn_compile_options options = {.soc = test_soc()};
+  qnn_binary binary;
+  assert_ok(qnn_compile(test_library, (const ir_graph* const*)graphs, 3, &options, &binary));
+  qnn_context* context;
+  assert_ok(qnn_context_open(test_library, binary.data, binary.size, &context));
+  for (int g = 0; g < 3; ++g) {
+    executor* run;
+    assert_ok(qnn_context_executor(context, graphs[g]->name, &run));
+    uint16_t x[128], y[128];
+    for (int i = 0; i < 128; ++i) x[i] = (uint16_t)(500 * i);
+    assert_ok(executor_run(run, (const void*[]){x}, (void*[]){y}));
+    for (size_t i = 0; i < 128; ++i) {
+      float expected = (g == 1 ? -0.5f : 0.5f) * executor_port_read(&run->inputs[0], x, i);
+      assert_true(fabsf(executor_port_read(&run->outputs[0], y, i) - expected) < 2 * run->outputs[0].scale);
+    }
+    executor_destroy(run);
+  }
+  qnn_context_close(context);
+  qnn_binary_deinit(&binary);
+  for (int g = 0; g < 3; ++g) ir_graph_destroy(graphs[g]);
+}
+
 /* Upstream's file: magic 0x5678ABCD, a signature, the size, zeros to 256 bytes, then the binary. */
 static const uint8_t* find_upstream_binary(const mapped_file* file, size_t* size) {
   static const uint8_t magic[4] = {0xcd, 0xab, 0x78, 0x56};
@@ -238,22 +276,31 @@ static void allocation_failures_are_reported(void** state) {
 static void compile_allocation_failures_are_reported(void** state) {
   (void)state;
   need_library();
-  ir_graph* graph = two_outputs("first");
+  ir_graph* graphs[2];
+  float values[32] = {0};
+  for (int g = 0; g < 2; ++g) { /* with a static that the second takes from the first */
+    assert_ok(ir_graph_create(g ? "second" : "first", &graphs[g]));
+    ir_tensor* x = add_encoded(graphs[g], "x", IR_INPUT, IR_U16, -1, 1, DIMS(1, 4, 32));
+    ir_tensor* w = add_constants(graphs[g], "w", DIMS(32), 32, 1, values);
+    encode_range(w, IR_U16, -1, 1);
+    add_op(graphs[g], IR_MULTIPLY, "scale", add_encoded(graphs[g], "y", IR_OUTPUT, IR_U16, -1, 1, DIMS(1, 4, 32)), INPUTS(x, w));
+  }
   const qnn_compile_options options = {.soc = test_soc()};
   for (uint64_t n = 1;; ++n) {
     qnn_binary binary = {0};
     mem_inject_failure(n);
-    genai_status* status = qnn_compile(test_library, (const ir_graph* const*)&graph, 1, &options, &binary);
+    genai_status* status = qnn_compile(test_library, (const ir_graph* const*)graphs, 2, &options, &binary);
     mem_inject_failure(0);
     if (!status) {
       qnn_binary_deinit(&binary);
-      assert_true(n > 3);
+      assert_true(n > 5);
       break;
     }
     assert_int_equal(genai_status_kind(status), GENAI_ERROR_OUT_OF_MEMORY);
     genai_status_free(status);
   }
-  ir_graph_destroy(graph);
+  ir_graph_destroy(graphs[0]);
+  ir_graph_destroy(graphs[1]);
 }
 
 static void bad_calls_are_refused(void** state) {
@@ -312,6 +359,7 @@ int main(void) {
       cmocka_unit_test(executes_each_graph),
       cmocka_unit_test(damaged_binaries_are_refused),
       cmocka_unit_test(shared_weights_are_explained),
+      cmocka_unit_test(unequal_statics_stay_apart),
       cmocka_unit_test(upstream_binary_executes),
       cmocka_unit_test(allocation_failures_are_reported),
       cmocka_unit_test(compile_allocation_failures_are_reported),

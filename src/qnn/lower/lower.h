@@ -4,11 +4,29 @@
 
 #include "qnn/qnn_internal.h"
 
+/* ---- statics.c ---- */
+/* The statics of a compilation's first graph, for those that follow. */
+typedef struct qnn_statics {
+  const ir_graph* first;
+  void** bytes; /* [first->n_tensors]; NULL where not made */
+} qnn_statics;
+
+genai_status* qnn_statics_init(qnn_statics* self, const ir_graph* first) GENAI_MUST_USE;
+void qnn_statics_deinit(qnn_statics* self); /* accepts a zeroed value */
+/* The bytes of `tensor` as the API gets them: those of `kept` (may be NULL) when they are equal, else made now. The caller frees `*owned`,
+ * which is NULL when `kept` has them. */
+genai_status* qnn_static_bytes(qnn_statics* kept, const ir_graph* graph, const ir_tensor* tensor, thread_pool* pool, const void** out,
+                               void** owned) GENAI_MUST_USE;
+/* Linear weights of 8 bits per channel go over as unsigned bytes, q + 128 with offset -128. This is the HTP's own form of such weights: of
+ * signed ones the library makes a second copy that lives until the context dies, and the binary comes out the same, byte for byte. */
+bool qnn_static_is_unsigned(const ir_tensor* tensor);
+
 typedef struct qnn_lowering {
   const qnn_library* library;
   qnn_api_handle graph;
   const ir_graph* ir;
   thread_pool* pool;
+  qnn_statics* statics;    /* NULL: nothing is kept for other graphs */
   qnn_api_tensor* tensors; /* [ir->n_tensors]; version 0 until created */
   uint32_t nodes;          /* operators added so far */
   arena memory;            /* names, dims, encodings and tables, for as long as the lowering lives */

@@ -1,4 +1,4 @@
-/* Tensors of the IR as tensors of the API: types, encodings, boundary names, and the bytes of statics. */
+/* Tensors of the IR as tensors of the API: types, encodings, boundary names. Where the bytes of statics come from is statics.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -98,20 +98,6 @@ static genai_status* create(qnn_lowering* self, const char* name, qnn_api_tensor
   return NULL;
 }
 
-/* A linear weight of 8 bits per channel. */
-static bool is_channel_weight(const ir_tensor* tensor) {
-  return tensor->dtype == IR_S8 && tensor->rank == 4 && tensor->encoding.kind == IR_ENCODING_PER_CHANNEL && tensor->encoding.bits == 8;
-}
-
-/* q in -127..127 becomes q + 128 with offset -128. This is the HTP's own form of such weights: of signed ones the library makes a second
- * copy that lives until the context dies, and the binary comes out the same, byte for byte. */
-static void make_unsigned(void* data, size_t count, qnn_api_tensor_v1* tensor) {
-  uint8_t* bytes = data;
-  for (size_t i = 0; i < count; ++i) bytes[i] ^= 0x80;
-  tensor->dtype = QNN_API_UFIXED_8;
-  for (uint32_t i = 0; i < tensor->quantize.as.axis.count; ++i) tensor->quantize.as.axis.values[i].offset = -128;
-}
-
 static genai_status* create_static(qnn_lowering* self, const ir_tensor* tensor, qnn_api_tensor* out) {
   uint64_t bytes;
   if (!u64_mul(ir_tensor_elements(tensor), ir_dtype_size(tensor->dtype), &bytes) || bytes > UINT32_MAX) {
@@ -121,15 +107,16 @@ static genai_status* create_static(qnn_lowering* self, const ir_tensor* tensor, 
     out->as.v1.buffer = (qnn_api_client_buffer){.data = (void*)(uintptr_t)tensor->integers, .size = (uint32_t)bytes};
     return create(self, tensor->name, out);
   }
-  void* data = mem_alloc((size_t)bytes);
-  if (!data) return genai_status_out_of_memory();
-  genai_status* status = ir_static_materialize(tensor, self->pool, data);
-  if (!status) {
-    if (is_channel_weight(tensor)) make_unsigned(data, (size_t)bytes, &out->as.v1);
-    out->as.v1.buffer = (qnn_api_client_buffer){.data = data, .size = (uint32_t)bytes};
-    status = create(self, tensor->name, out);
+  const void* data;
+  void* owned;
+  GENAI_TRY(qnn_static_bytes(self->statics, self->ir, tensor, self->pool, &data, &owned));
+  if (qnn_static_is_unsigned(tensor)) {
+    out->as.v1.dtype = QNN_API_UFIXED_8;
+    for (uint32_t i = 0; i < tensor->encoding.channels; ++i) out->as.v1.quantize.as.axis.values[i].offset = -128;
   }
-  mem_free(data);
+  out->as.v1.buffer = (qnn_api_client_buffer){.data = (void*)(uintptr_t)data, .size = (uint32_t)bytes};
+  genai_status* status = create(self, tensor->name, out);
+  mem_free(owned);
   return status;
 }
 
