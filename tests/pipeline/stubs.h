@@ -75,9 +75,14 @@ static inline genai_status* stub_example_inputs(genai_model_loader* s, const gen
   if (!stub_gives("get_example_inputs")) return NULL;
   genai_example_inputs* list;
   GENAI_TRY(genai_example_inputs_create(&list));
+  genai_status* status = NULL;
   if (!stub_state->empty_example_inputs) {
-    GENAI_TRY(genai_example_inputs_add_graph(list, "kv_forward", inputs, 2));
-    GENAI_TRY(genai_example_inputs_add_graph(list, "prefill_forward", inputs, 2));
+    status = genai_example_inputs_add_graph(list, "kv_forward", inputs, 2);
+    if (!status) status = genai_example_inputs_add_graph(list, "prefill_forward", inputs, 2);
+  }
+  if (status) {
+    genai_example_inputs_release(list);
+    return status;
   }
   *out = list;
   return NULL;
