@@ -9,8 +9,6 @@
 #include "base/file.h"
 #include "qnn/reference.h"
 
-extern char** environ;
-
 static const char* const versions[] = {"2.3.0", "2.4.0", "2.5.0", "2.6.0", "2.7.0"};
 enum { VERSION_COUNT = sizeof versions / sizeof *versions, ROWS = 8, WIDTH = 64 };
 
