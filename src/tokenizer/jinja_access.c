@@ -81,11 +81,11 @@ genai_status* jinja_loop_attribute(jinja_machine* machine, jinja_loop* loop, con
 }
 
 static genai_status* unsafe(jinja_machine* machine, jinja_value object, const jinja_string* name, jinja_value* out) {
-  char* hint = arena_printf(&machine->heap.region,
-                            "access to the attribute '%.*s' of a '%s' is refused: chat templates may not change values or "
-                            "reach Python's internals",
-                            name->length > 100 ? 100 : (int)name->length, name->data, jinja_type_name(object));
-  if (!hint) return genai_status_out_of_memory();
+  char* hint =
+      jinja_printf(&machine->heap,
+                   "access to the attribute '%.*s' of a '%s' is refused: chat templates may not change values or reach Python's internals",
+                   name->length > 100 ? 100 : (int)name->length, name->data, jinja_type_name(object));
+  if (!hint) return jinja_heap_status(&machine->heap);
   return jinja_undefined_hint(&machine->heap, hint, out);
 }
 

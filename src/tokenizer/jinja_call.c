@@ -93,9 +93,9 @@ static genai_status* bind_parameters(jinja_machine* machine, macro_call* call) {
     if (parameter->a) {
       GENAI_TRY(jinja_evaluate(machine, parameter->a, call->scope, &value));
     } else {
-      char* hint = arena_printf(&machine->heap.region, "parameter '%.*s' was not provided",
+      char* hint = jinja_printf(&machine->heap, "parameter '%.*s' was not provided",
                                 parameter->name->length > 100 ? 100 : (int)parameter->name->length, parameter->name->data);
-      if (!hint) return genai_status_out_of_memory();
+      if (!hint) return jinja_heap_status(&machine->heap);
       GENAI_TRY(jinja_undefined_hint(&machine->heap, hint, &value));
     }
     GENAI_TRY(jinja_bind(machine, call->scope, parameter->name, value));

@@ -8,7 +8,8 @@
 void* jinja_alloc(jinja_heap* heap, size_t count, size_t size) {
   size_t bytes, used;
   heap->exhausted = false;
-  if (!size_mul(count, size, &bytes)) return NULL;
+  if (!size_mul(count, size, &bytes) || !size_add(bytes, 15, &bytes)) return NULL;
+  bytes &= ~(size_t)15; /* as the arena does */
   if (!size_add(heap->used, bytes, &used) || used > heap->limit) {
     heap->exhausted = true;
     return NULL;
@@ -16,6 +17,18 @@ void* jinja_alloc(jinja_heap* heap, size_t count, size_t size) {
   void* result = arena_alloc(&heap->region, bytes);
   if (result) heap->used = used;
   return result;
+}
+
+char* jinja_printf(jinja_heap* heap, const char* format, ...) {
+  char buffer[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(buffer, sizeof buffer, format, arguments);
+  va_end(arguments);
+  size_t length = strlen(buffer);
+  char* copy = jinja_alloc(heap, length + 1, 1);
+  if (copy) memcpy(copy, buffer, length);
+  return copy;
 }
 
 genai_status* jinja_heap_status(const jinja_heap* heap) {

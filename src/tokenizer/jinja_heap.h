@@ -26,6 +26,8 @@ typedef struct jinja_heap {
 
 /* Zeroed, 16-byte aligned; NULL when the system or the limit refuses. Return jinja_heap_status then. */
 void* jinja_alloc(jinja_heap* heap, size_t count, size_t size);
+/* Up to 511 bytes of formatted text; NULL as jinja_alloc. */
+char* jinja_printf(jinja_heap* heap, const char* format, ...) GENAI_PRINTF(2, 3);
 /* Why the last jinja_alloc gave NULL: GENAI_ERROR_LIMIT or out of memory. */
 genai_status* jinja_heap_status(const jinja_heap* heap) GENAI_MUST_USE JINJA_NEVER_NULL;
 

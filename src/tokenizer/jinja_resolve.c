@@ -100,7 +100,7 @@ static search search_node(const jinja_node* node, const char* name) {
   if (node->kind == JINJA_NODE_NAME) return jinja_string_is(node->name, name) ? SEARCH_READ : SEARCH_ON;
   if (node->kind == JINJA_NODE_PARAMETER && jinja_string_is(node->name, name)) return SEARCH_BOUND;
   bool binds = node->kind == JINJA_NODE_SET || node->kind == JINJA_NODE_SET_BLOCK || node->kind == JINJA_NODE_FOR;
-  if (binds && (found = search_node(node->a, name)) != SEARCH_ON) return SEARCH_BOUND;
+  if (binds && search_node(node->a, name) != SEARCH_ON) return SEARCH_BOUND;
   if (node->kind == JINJA_NODE_WITH) {
     for (const jinja_node* pair = node->list2.first; pair; pair = pair->next) {
       if (search_node(pair->a, name) != SEARCH_ON) return SEARCH_BOUND;
