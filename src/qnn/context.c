@@ -27,9 +27,8 @@ genai_status* qnn_context_open(qnn_library* library, const void* data, size_t si
   if (code) {
     self->context = NULL;
     status = qnn_vendor_error(library, code, "the context binary (%zu bytes, built by %s) does not load", size, self->info.build_id);
-    qnn_library_info about;
-    qnn_library_get_info(library, &about);
-    if (about.is_simulator && (code & 0xffff) == 1000) {
+    /* Code 1000 alone is any feature that is missing; the library's log, which is part of the message, names this one. */
+    if (strstr(genai_status_message(status), "Shared weights")) {
       status = genai_status_wrap(status, GENAI_ERROR_UNSUPPORTED,
                                  "the x86-64 simulator cannot load a binary whose graphs share weights; use the artifact for the simulator "
                                  "(NAME.SOC.sim.pte)");

@@ -1,6 +1,8 @@
 /* Every operator of the IR, quantized, compiled for SM8650, loaded back and executed in Qualcomm's HTP simulator. Expected values: the
  * double-precision reference of reference.h on the reals that the inputs and statics hold. Errors count in steps (LSB) of the output's
- * encoding; the bounds are what the HTP was measured to keep, rounded up, and the same in QAIRT 2.47 to 2.51. */
+ * encoding; the bounds are what the HTP was measured to keep, rounded up, and the same in QAIRT 2.47 to 2.51. The simulating host executor,
+ * which quantization is tuned on, must be as near: it rounds the exact result, so half a step more is allowed. */
+#include "cpu/cpu.h"
 #include "qnn/reference.h"
 
 typedef struct op_case {
@@ -497,6 +499,24 @@ static void compare_reference(const ir_graph* graph, const test_run* run, double
   mem_free(values);
 }
 
+/* Largest difference of the run's first output from the simulating host executor's, in steps. */
+static double compare_host(const ir_graph* graph, const test_run* run) {
+  const cpu_options options = {.mode = CPU_SIMULATED, .weight_cache_bytes = 1 << 24};
+  executor* host;
+  assert_ok(cpu_executor_create(graph, &options, &host));
+  const executor_port* port = &host->outputs[0];
+  void* output = mem_calloc(1, executor_port_bytes(port));
+  assert_ok(executor_run(host, (const void* const*)run->inputs, (void*[]){output}));
+  size_t count = executor_port_bytes(port) / ir_dtype_size(port->dtype);
+  double largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    largest = fmax(largest, fabs(stored_value(port, output, i) - stored_value(port, run->outputs[0], i)) / (double)port->scale);
+  }
+  mem_free(output);
+  executor_destroy(host);
+  return largest;
+}
+
 static void operators_keep_their_bounds(void** state) {
   (void)state;
   need_library();
@@ -514,8 +534,10 @@ static void operators_keep_their_bounds(void** state) {
     run_execute(&run);
     double largest, rms;
     compare_reference(graph, &run, &largest, &rms);
-    bool held = largest <= one->max_lsb + 1e-3 && rms <= one->rms_lsb + 1e-3; /* the slack covers float scales in the reference */
-    print_message("%-28s max %8.3f rms %8.3f LSB%s\n", one->name, largest, rms, held ? "" : "  <- beyond its bound");
+    double host = compare_host(graph, &run);
+    /* the slack covers float scales in the reference */
+    bool held = largest <= one->max_lsb + 1e-3 && rms <= one->rms_lsb + 1e-3 && host <= one->max_lsb + 0.5 + 1e-3;
+    print_message("%-28s max %8.3f rms %8.3f host %3.0f LSB%s\n", one->name, largest, rms, host, held ? "" : "  <- beyond its bound");
     failures += !held;
     run_destroy(&run);
     ir_graph_destroy(graph);
