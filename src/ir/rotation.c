@@ -82,22 +82,27 @@ ROTATION_HOT static void butterflies(float* x, size_t size, size_t run) {
   }
 }
 
-/* Each run of `odd` elements times the Hartley matrix, LANES outputs at a time. */
+/* LANES sums side by side, which the compiler keeps in registers. */
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float))));
+
+/* Each run of `odd` elements times the Hartley matrix, LANES outputs at a time. Results go to a buffer first: a store of whole LANES spills
+ * into the next run, which overwrites it with its own. */
 ROTATION_HOT static void hartley_runs(const rotation* self, float* x) {
-  size_t odd = self->odd, padded = self->padded;
-  float result[LANES];
-  for (size_t start = 0; start < self->size; start += odd) {
-    float* run = x + start;
-    float input[MAX_ODD];
-    memcpy(input, run, odd * sizeof *input);
-    for (size_t first = 0; first < odd; first += LANES) {
-      for (size_t j = 0; j < LANES; j++) result[j] = 0;
-      for (size_t i = 0; i < odd; i++) {
-        const float* line = self->hartley + i * padded + first;
-        for (size_t j = 0; j < LANES; j++) result[j] += input[i] * line[j];
+  enum { BUFFER = 4096 };
+  float buffer[BUFFER + LANES];
+  size_t odd = self->odd, padded = self->padded, piece = BUFFER / odd * odd;
+  for (size_t begin = 0; begin < self->size; begin += piece) {
+    size_t length = self->size - begin < piece ? self->size - begin : piece;
+    for (size_t start = 0; start < length; start += odd) {
+      const float* run = x + begin + start;
+      for (size_t first = 0; first < odd; first += LANES) {
+        const float* line = self->hartley + first;
+        lanes sum = {0};
+        for (size_t i = 0; i < odd; i++, line += padded) sum += *(const lanes*)(const void*)line * run[i];
+        *(lanes*)(void*)(buffer + start + first) = sum;
       }
-      memcpy(run + first, result, (odd - first < LANES ? odd - first : LANES) * sizeof *result);
     }
+    memcpy(x + begin, buffer, length * sizeof *buffer);
   }
 }
 

@@ -55,34 +55,52 @@ bool calibration_range(const calibration* self, const char* tensor, float* low, 
   return true;
 }
 
-static void min_max(const float* values, size_t count, float* low, float* high) {
-  float l = *low, h = *high;
-  for (size_t i = 0; i < count; i++) {
-    l = values[i] < l ? values[i] : l;
-    h = values[i] > h ? values[i] : h;
+typedef struct observation {
+  calibration* ranges;
+  const ir_graph* graph;
+  thread_pool* pool;
+} observation;
+
+/* Values that stand in another observed tensor already, or whose range assign.c takes from their meaning. */
+static bool adds_nothing(const ir_graph* graph, const ir_tensor* tensor) {
+  if (tensor->producer < 0) return true;
+  const ir_op* op = graph->ops[tensor->producer];
+  switch (op->kind) {
+    case IR_RESHAPE:
+    case IR_TRANSPOSE:
+    case IR_SLICE:
+    case IR_CONCAT:
+    case IR_CONVERT:
+    case IR_SOFTMAX:
+    case IR_SIGMOID:
+    case IR_TANH:
+      return true;
+    default:
+      return false;
   }
-  *low = l;
-  *high = h;
 }
 
 static genai_status* observe(void* user, const ir_tensor* tensor, const float* values, size_t count) {
-  calibration* self = user;
-  if (tensor->dtype == IR_I32) return NULL;
-  if (2 * (self->count + 1) > self->capacity) GENAI_TRY(grow(self));
-  range* slot = slot_of(self->table, self->capacity, tensor->name);
+  observation* self = user;
+  calibration* ranges = self->ranges;
+  if (adds_nothing(self->graph, tensor)) return NULL;
+  if (2 * (ranges->count + 1) > ranges->capacity) GENAI_TRY(grow(ranges));
+  range* slot = slot_of(ranges->table, ranges->capacity, tensor->name);
   if (!slot->name) {
-    char* name = arena_strdup(&self->names, tensor->name);
+    char* name = arena_strdup(&ranges->names, tensor->name);
     if (!name) return genai_status_out_of_memory();
     *slot = (range){name, INFINITY, -INFINITY};
-    self->count++;
+    ranges->count++;
   }
-  min_max(values, count, &slot->low, &slot->high);
-  if (!isfinite(slot->low) || !isfinite(slot->high))
+  float low, high;
+  if (!cpu_value_range(self->pool, values, count, &low, &high))
     return genai_status_create(
         GENAI_ERROR_BAD_FILE,
         "tensor \"%s\" holds a value that is not finite in the float model; the checkpoint is damaged or the family's "
         "arithmetic does not fit it",
         tensor->name);
+  slot->low = low < slot->low ? low : slot->low;
+  slot->high = high > slot->high ? high : slot->high;
   return NULL;
 }
 
@@ -105,8 +123,9 @@ static genai_status* run_pass(const model* source, const int32_t* const* sequenc
   GENAI_TRY(model_build_graph(source, &graph_options, &graph));
   genai_status* status = NULL;
   GENAI_TRY_GOTO(status, recipe_prepare_graph(graph, options->how, options->pool), done);
+  observation watch = {self, graph, options->pool};
   cpu_options executor_options = {
-      .mode = CPU_FLOAT, .pool = options->pool, .observer = observe, .observer_user = self, .cancel = options->cancel};
+      .mode = CPU_FLOAT, .pool = options->pool, .observer = observe, .observer_user = &watch, .cancel = options->cancel};
   GENAI_TRY_GOTO(status, cpu_executor_create(graph, &executor_options, &exec), done);
   size_t n = part->total;
   model_info info;

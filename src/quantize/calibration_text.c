@@ -54,7 +54,8 @@ static const calibration_sample samples[] = {
      "The laboratory measured a mean of 0.0731 mol/L (n = 48, σ = 0.004) at 298.15 K; the difference from the control was not significant "
      "(p > 0.05). In a closed system the energy is E = mc², and the ideal gas obeys pV = nRT. Table 2: 2017 1,204,331 +3.2% | 2018 "
      "1,251,870 +3.9% | 2019 1,249,002 −0.2% | 2020 987,655 −20.9%. See https://example.org/report?id=17&lang=en or write to "
-     "office@example.org. 東京は日本の首都です。 Москва — столица России. Η Αθήνα είναι πρωτεύουσα της Ελλάδας. 🙂🚀 "
+     "office@example.org. 東京は日本の首都です。 Москва — столица России. Η Αθήνα είναι πρωτεύουσα της Ελλάδας. "
+     "🙂🚀 "
      "¡Hola! "
      "naïve "
      "café\n"},

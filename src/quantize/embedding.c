@@ -28,7 +28,10 @@ static void measure_rows(void* user, size_t begin, size_t end) {
     status = ir_static_read(source, first, count, rows);
     for (uint64_t r = 0; !status && r < count; r++) {
       float largest = 1e-10f; /* a row of zeros stays zero under any scale */
-      for (size_t c = 0; c < cols; c++) largest = fmaxf(largest, fabsf(rows[r * cols + c]));
+      for (size_t c = 0; c < cols; c++) {
+        float magnitude = fabsf(rows[r * cols + c]);
+        largest = magnitude > largest ? magnitude : largest;
+      }
       job->magnitude[first + r] = largest;
     }
   }
