@@ -45,6 +45,8 @@ genai_status* bpe_add_merge(bpe_model* self, uint32_t left, uint32_t right, uint
 genai_status* bpe_add_splits(bpe_model* self, const vocabulary* tokens, text_view content, uint32_t rank, uint32_t result) GENAI_MUST_USE;
 /* Notes the adjacent characters of a merge result; the first call allocates the set. */
 genai_status* bpe_note_adjacent(bpe_model* self, text_view content) GENAI_MUST_USE;
+/* Of all tokens of the model, which is more than what merges make, and quicker to find. */
+genai_status* bpe_note_all_adjacent(bpe_model* self, const vocabulary* tokens) GENAI_MUST_USE;
 void bpe_deinit(bpe_model* self);
 
 /* Working memory of one encode call: symbol arrays and the cache of words already met. Zero-initialise; not shared between threads. */

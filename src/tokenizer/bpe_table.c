@@ -105,8 +105,8 @@ genai_status* bpe_note_adjacent(bpe_model* self, text_view content) {
   }
   uint32_t left = 0;
   for (size_t i = 0; i < content.length;) {
-    uint32_t right;
-    size_t length = utf8_decode(content.data + i, content.length - i, &right);
+    uint32_t right = (uint8_t)content.data[i];
+    size_t length = right < 0x80 ? 1 : utf8_decode(content.data + i, content.length - i, &right);
     if (!length) return NULL; /* not text: such a token never arises from text */
     if (i) {
       uint32_t bit = bpe_adjacent_bit(left, right);
@@ -114,6 +114,13 @@ genai_status* bpe_note_adjacent(bpe_model* self, text_view content) {
     }
     left = right;
     i += length;
+  }
+  return NULL;
+}
+
+genai_status* bpe_note_all_adjacent(bpe_model* self, const vocabulary* tokens) {
+  for (int32_t id = 0; id < tokens->count; id++) {
+    if (!(tokens->flags[id] & (TOKEN_OUTSIDE | TOKEN_BYTE))) GENAI_TRY(bpe_note_adjacent(self, vocabulary_text(tokens, id)));
   }
   return NULL;
 }

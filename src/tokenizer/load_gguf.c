@@ -151,6 +151,9 @@ static genai_status* load_gemma4(const checkpoint* file, tokenizer* self) {
   self->bpe.byte_fallback = true;
   self->bpe.unknown_id = (int32_t)checkpoint_metadata_integer(file, "tokenizer.ggml.unknown_token_id", -1);
   if (self->bpe.unknown_id >= self->tokens.count) self->bpe.unknown_id = -1;
+  bool complete = true; /* no character is dropped, so long words may be cut where no merge crosses */
+  for (int i = 0; i < 256; i++) complete = complete && self->bpe.byte_ids[i] >= 0;
+  if (complete) GENAI_TRY(bpe_note_all_adjacent(&self->bpe, &self->tokens));
   GENAI_TRY(decoder_set_pieces(&self->decode, BYTE_RUN_WHOLE));
   return tokenizer_set_kind(self, "BPE with byte fallback (gemma4)");
 }

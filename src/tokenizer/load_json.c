@@ -134,6 +134,7 @@ static genai_status* load_unigram(json_value model, const char* name, tokenizer*
 
 static genai_status* load_added_tokens(json_value list, const char* name, tokenizer* self) {
   json_iterator at = json_iterate(list);
+  bool changed = false;
   size_t limit = 16 * ((size_t)self->tokens.count + json_count(list)) + 65536;
   for (json_value entry; json_next(&at, NULL, &entry);) {
     text_view content = json_string(json_get(entry, "content"));
@@ -156,10 +157,11 @@ static genai_status* load_added_tokens(json_value list, const char* name, tokeni
       self->tokens.flags[known] |= (uint8_t)flags;
     } else {
       GENAI_TRY(vocabulary_set(&self->tokens, (int32_t)id, content.data, content.length, (uint8_t)(flags | TOKEN_OUTSIDE)));
+      changed = true;
     }
     GENAI_TRY(added_tokens_add(&self->added, &token, content));
   }
-  return vocabulary_index(&self->tokens);
+  return changed ? vocabulary_index(&self->tokens) : NULL;
 }
 
 /* Byte-level models take the bytes themselves when the last step only spells them out for the model. */
@@ -177,11 +179,7 @@ static genai_status* choose_symbols(tokenizer* self) {
   /* Long words may be cut where no merge crosses, unless unknown characters are dropped, which makes others neighbours, or fuse. */
   bool in_place = complete || (!bpe->byte_fallback && bpe->unknown_id >= 0 && !bpe->fuse_unknown);
   if (bpe->ignore_merges || bpe->word_prefix || bpe->word_suffix || !in_place) return NULL;
-  for (size_t i = 0; bpe->merges && i <= bpe->merge_mask; i++) {
-    if (bpe->merges[i].left == UINT32_MAX) continue;
-    GENAI_TRY(bpe_note_adjacent(bpe, vocabulary_text(&self->tokens, (int32_t)bpe->merges[i].result)));
-  }
-  return NULL;
+  return bpe_note_all_adjacent(bpe, &self->tokens);
 }
 
 static genai_status* load_unigram_pieces(tokenizer* self) {

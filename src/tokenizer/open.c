@@ -104,16 +104,12 @@ static genai_status* open_directory(const char* directory, tokenizer** out) {
       directory);
 }
 
-static bool is_gguf(const char* path) {
+static genai_status* is_gguf(const char* path, bool* gguf) {
   mapped_file file;
-  genai_status* status = mapped_file_open(path, &file);
-  if (status) {
-    genai_status_free(status);
-    return false;
-  }
-  bool gguf = file.size >= 4 && memcmp(file.data, "GGUF", 4) == 0;
+  GENAI_TRY(mapped_file_open(path, &file));
+  *gguf = file.size >= 4 && memcmp(file.data, "GGUF", 4) == 0;
   mapped_file_close(&file);
-  return gguf;
+  return NULL;
 }
 
 /* The directory part of a path, "." when there is none. The caller frees. */
@@ -125,7 +121,9 @@ static genai_status* directory_of(const char* path, char** out) {
 
 genai_status* tokenizer_open(const char* path, tokenizer** out) {
   if (path_is_directory(path)) return open_directory(path, out);
-  if (is_gguf(path)) {
+  bool gguf;
+  GENAI_TRY(is_gguf(path, &gguf));
+  if (gguf) {
     checkpoint* file = NULL;
     GENAI_TRY(checkpoint_open(path, &file));
     genai_status* status = tokenizer_load_gguf(file, out);

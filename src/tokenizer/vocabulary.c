@@ -69,6 +69,8 @@ static bool is_at(const vocabulary* self, uint64_t entry, uint64_t hash, text_vi
   return token.length == content.length && memcmp(token.data, content.data, content.length) == 0;
 }
 
+enum { INDEX_BATCH = 32 };
+
 genai_status* vocabulary_index(vocabulary* self) {
   size_t capacity = 16;
   while (capacity < (size_t)self->count * 2) capacity *= 2;
@@ -77,13 +79,22 @@ genai_status* vocabulary_index(vocabulary* self) {
   mem_free(self->slots);
   self->slots = slots;
   self->slot_mask = capacity - 1;
-  for (int32_t id = 0; id < self->count; id++) {
-    text_view token = vocabulary_text(self, id);
-    if (!token.data) continue;
-    uint64_t hash = hash_bytes(token.data, token.length);
-    size_t slot = hash & self->slot_mask;
-    while (slots[slot] && !is_at(self, slots[slot], hash, token)) slot = (slot + 1) & self->slot_mask;
-    if (!slots[slot]) slots[slot] = slot_entry(hash, id);
+  for (int32_t begin = 0; begin < self->count; begin += INDEX_BATCH) {
+    /* Some at a time, so that the memory accesses overlap. */
+    int32_t end = self->count - begin < INDEX_BATCH ? self->count : begin + INDEX_BATCH;
+    uint64_t hashes[INDEX_BATCH];
+    for (int32_t id = begin; id < end; id++) {
+      text_view token = vocabulary_text(self, id);
+      hashes[id - begin] = hash_bytes(token.data ? token.data : "", token.length);
+      __builtin_prefetch(&slots[hashes[id - begin] & self->slot_mask], 1);
+    }
+    for (int32_t id = begin; id < end; id++) {
+      if (!(self->flags[id] & TOKEN_PRESENT)) continue;
+      uint64_t hash = hashes[id - begin];
+      size_t slot = hash & self->slot_mask;
+      while (slots[slot] && !is_at(self, slots[slot], hash, vocabulary_content(self, id))) slot = (slot + 1) & self->slot_mask;
+      if (!slots[slot]) slots[slot] = slot_entry(hash, id);
+    }
   }
   return NULL;
 }
