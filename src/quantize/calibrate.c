@@ -70,7 +70,6 @@ static bool adds_nothing(const ir_graph* graph, const ir_tensor* tensor) {
     case IR_TRANSPOSE:
     case IR_SLICE:
     case IR_CONCAT:
-    case IR_CONVERT:
     case IR_SOFTMAX:
     case IR_SIGMOID:
     case IR_TANH:
