@@ -6,13 +6,14 @@
 #include "cpu/internal.h"
 #include "cpu/vector_math.h"
 
-enum { PANEL_BYTES = 1024 * 1024, PANEL_STEP = 2 * AMX_SIDE, PANEL_MOST = 96 };
+enum { PANEL_BYTES = 1024 * 1024, PAIR = 2 * AMX_SIDE, FLOAT_PANEL = 96 };
 
-/* Output channels per panel. Depends on the weight alone, so that results do not depend on the pool's size. */
-static size_t panel_rows(size_t k) {
-  size_t rows = PANEL_BYTES / (k * AMX_PIECES * 2) / PANEL_STEP * PANEL_STEP;
-  if (rows > PANEL_MOST) rows = PANEL_MOST;
-  return rows < PANEL_STEP ? PANEL_STEP : rows;
+/* Output channels per panel. Without tiles it depends on the weight alone, so that results do not depend on the pool's size; on tiles no
+ * result depends on it, and the larger it is, the fewer times the activations are read. */
+static size_t panel_rows(size_t k, bool tiles, size_t w_pieces) {
+  size_t rows = PANEL_BYTES / (k * (tiles ? 2 * w_pieces : sizeof(float))) / PAIR * PAIR;
+  if (!tiles && rows > FLOAT_PANEL) rows = FLOAT_PANEL;
+  return rows < PAIR ? PAIR : rows;
 }
 
 typedef struct linear_job {
@@ -32,10 +33,10 @@ static linear_job make_job(const cpu_executor* self, const ir_op* op) {
                     .m = (size_t)x->dims[1] * x->dims[2],
                     .n = weight->dims[3],
                     .k = weight->dims[2],
-                    .panel = panel_rows(weight->dims[2]),
                     .x_pieces = cpu_pieces(self, x),
                     .w_pieces = cpu_pieces(self, weight)};
   job.tiles = self->has_amx && job.m > 1;
+  job.panel = panel_rows(job.k, job.tiles, job.w_pieces);
   cpu_kept kept = self->kept ? self->kept[weight->id] : (cpu_kept){0};
   bool readable = job.tiles ? kept.form == CPU_FORM_TILES : kept.form == CPU_FORM_FLOATS || (kept.form == CPU_FORM_BYTES && job.m == 1);
   if (readable) job.kept = kept;
@@ -46,7 +47,7 @@ cpu_need cpu_linear_need(const cpu_executor* self, const ir_op* op) {
   linear_job job = make_job(self, op);
   cpu_need need = {0};
   if (job.tiles) { /* the packed panel, the scales' inverses and rows on their way into it; the packed activations */
-    need.slot_bytes = amx_packed_bytes(job.panel, job.k, job.w_pieces) + (PANEL_STEP * job.k + PANEL_STEP) * sizeof(float);
+    need.slot_bytes = amx_packed_bytes(job.panel, job.k, job.w_pieces) + (PAIR * job.k + PAIR) * sizeof(float);
     need.shared_bytes = amx_packed_bytes(job.m, job.k, job.x_pieces);
   } else {
     need.slot_bytes = job.panel * job.k * sizeof(float);
@@ -64,12 +65,12 @@ static void pack_activations(void* user, size_t begin, size_t end) {
   linear_job* job = user;
   const cpu_call* call = job->call;
   float inverse = cpu_has_integers(call->self, call->in[0]) ? 1.0f / call->in[0]->encoding.scale : 1.0f;
-  size_t first = begin * PANEL_STEP;
+  size_t first = begin * PAIR;
   amx_source source = {.values = call->x[0] + first * job->k,
                        .stride = job->k,
                        .inverse = cpu_has_integers(call->self, call->in[0]) ? &inverse : NULL,
                        .one_inverse = true};
-  amx_pack_right_transposed(&source, min_size(end * PANEL_STEP, job->m) - first, job->k, job->x_pieces,
+  amx_pack_right_transposed(&source, min_size(end * PAIR, job->m) - first, job->k, job->x_pieces,
                             call->self->scratch.shared + amx_packed_bytes(first, job->k, job->x_pieces));
 }
 
@@ -82,9 +83,9 @@ static float channel_scale(const ir_encoding* encoding, size_t row) {
 static genai_status* pack_weight(const cpu_executor* self, const linear_job* job, size_t first, size_t rows, float* room, uint8_t* tiles) {
   const ir_tensor* weight = job->weight;
   bool integers = cpu_has_integers(self, weight);
-  float *inverse = room, *values = room + PANEL_STEP;
-  for (size_t done = 0; done < rows; done += PANEL_STEP) {
-    size_t row = first + done, some = min_size(rows - done, PANEL_STEP);
+  float *inverse = room, *values = room + PAIR;
+  for (size_t done = 0; done < rows; done += PAIR) {
+    size_t row = first + done, some = min_size(rows - done, PAIR);
     GENAI_TRY(cpu_static_view_rows(self, weight, &job->view, row, some, values));
     for (size_t i = 0; integers && i < some; i++) inverse[i] = 1.0f / channel_scale(&weight->encoding, row + i);
     amx_source source = {.values = values, .stride = job->k, .inverse = integers ? inverse : NULL};
@@ -171,9 +172,18 @@ static void linear_body(void* user, size_t begin, size_t end) {
   uint8_t* scratch = cpu_scratch_take(&self->scratch);
   for (size_t i = begin; i < end && !cpu_failed(&job->failure); i++) {
     size_t first = i * job->panel, rows = min_size(job->n - first, job->panel);
-    cpu_failure_set(&job->failure,
-                    job->tiles ? run_panel_on_tiles(job, first, rows, scratch) : run_panel(job, first, rows, (float*)(void*)scratch));
+    cpu_failure_set(&job->failure, run_panel(job, first, rows, (float*)(void*)scratch));
   }
+  cpu_scratch_give(&self->scratch, scratch);
+}
+
+static void tiles_body(void* user, size_t begin, size_t end) { /* in pairs of tiles */
+  linear_job* job = user;
+  cpu_executor* self = job->call->self;
+  uint8_t* scratch = cpu_scratch_take(&self->scratch);
+  size_t last = min_size(end * PAIR, job->n);
+  for (size_t first = begin * PAIR; first < last && !cpu_failed(&job->failure); first += job->panel)
+    cpu_failure_set(&job->failure, run_panel_on_tiles(job, first, min_size(last - first, job->panel), scratch));
   cpu_scratch_give(&self->scratch, scratch);
 }
 
@@ -181,8 +191,12 @@ genai_status* cpu_run_linear(const cpu_call* call) {
   linear_job job = make_job(call->self, call->op);
   job.call = call;
   if (job.kept.form == CPU_FORM_NONE) GENAI_TRY(ir_static_view_open(job.weight->source, call->pool, &job.view));
-  if (job.tiles) thread_pool_for(call->pool, amx_tiles(job.m, PANEL_STEP), cpu_grain(PANEL_STEP * job.k), pack_activations, &job);
-  thread_pool_for(call->pool, amx_tiles(job.n, job.panel), cpu_grain(job.panel * job.k), linear_body, &job);
+  if (job.tiles) {
+    thread_pool_for(call->pool, amx_tiles(job.m, PAIR), cpu_grain(PAIR * job.k), pack_activations, &job);
+    thread_pool_for(call->pool, amx_tiles(job.n, PAIR), cpu_grain(PAIR * job.k), tiles_body, &job);
+  } else {
+    thread_pool_for(call->pool, amx_tiles(job.n, job.panel), cpu_grain(job.panel * job.k), linear_body, &job);
+  }
   ir_static_view_close(&job.view);
   return atomic_load(&job.failure.first);
 }
