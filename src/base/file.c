@@ -59,6 +59,10 @@ void mapped_file_close(mapped_file* file) {
   *file = (mapped_file){0};
 }
 
+void mapped_file_release(const mapped_file* file) {
+  if (file->data) (void)madvise((void*)(uintptr_t)file->data, file->size, MADV_DONTNEED);
+}
+
 /* Temporary names of writers that are still open, so that a program that must leave at once can remove them. */
 enum { MAX_OPEN_WRITERS = 16 };
 static pthread_mutex_t writers_lock = PTHREAD_MUTEX_INITIALIZER;

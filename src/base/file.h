@@ -18,6 +18,8 @@ typedef struct mapped_file {
 
 genai_status* mapped_file_open(const char* path, mapped_file* out) GENAI_MUST_USE;
 void mapped_file_close(mapped_file* file); /* accepts a zeroed value */
+/* Pages that were read leave this process's memory; they come back from the file when they are touched again. */
+void mapped_file_release(const mapped_file* file);
 
 /* A file written under a temporary name in the same folder and renamed into place by commit. Dropped by abort, and by nothing else:
  * every path out of the writer calls one of the two. */

@@ -92,6 +92,10 @@ genai_status* checkpoint_open(const char* path, checkpoint** out) {
   return NULL;
 }
 
+void checkpoint_release_pages(const checkpoint* file) {
+  for (size_t i = 0; i < file->file_count; i++) mapped_file_release(&file->files[i]);
+}
+
 void checkpoint_close(checkpoint* file) {
   if (!file) return;
   checkpoint_deinit(file);

@@ -52,6 +52,8 @@ typedef struct checkpoint checkpoint;
  * are in interleaved rotary order (rows 2i and 2i+1 of a head are a rotated pair), as in a GGUF of that architecture. */
 genai_status* checkpoint_open(const char* path, checkpoint** out) GENAI_MUST_USE;
 void checkpoint_close(checkpoint* file); /* accepts NULL */
+/* The pages that were read leave this process's memory until they are read again. */
+void checkpoint_release_pages(const checkpoint* file);
 
 checkpoint_format checkpoint_format_of(const checkpoint* file);
 const char* checkpoint_path(const checkpoint* file);

@@ -164,6 +164,13 @@ static genai_status* make_path(const job* self, const char* suffix, char** out) 
   return status;
 }
 
+/* The weights are with the vendor now: the checkpoint need not fill memory while the vendor needs most. */
+static void release_checkpoint(void* user) {
+  const executorch_model* source = user;
+  const checkpoint* file = genai_object_payload(source->file, &executorch_checkpoint_type);
+  if (file) checkpoint_release_pages(file);
+}
+
 static genai_status* prepare_job(job* self) {
   const genai_compile_request* request = self->request;
   if (!request->n_graphs || request->n_graphs > PROVENANCE_MAX_GRAPHS)
@@ -182,7 +189,9 @@ static genai_status* prepare_job(job* self) {
                                         .float16 = !self->how,
                                         .pool = self->model->pool,
                                         .progress = &self->progress,
-                                        .cancel = context_cancel_token(self->context)};
+                                        .cancel = context_cancel_token(self->context),
+                                        .sources_read = release_checkpoint,
+                                        .sources_read_user = self->model};
   if (self->n_graphs > 1 && !self->options.weight_sharing)
     log_write(LOG_WARNING, "%s has HTP v%u, which cannot share weights between graphs (v73 can): the artifact holds them %zu times",
               self->soc->name, self->soc->htp_arch, self->n_graphs);

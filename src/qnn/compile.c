@@ -82,7 +82,10 @@ static genai_status* compile_graph(compilation* self, const ir_graph* ir, size_t
   GENAI_TRY(create_graph(self, ir, &graph));
   uint32_t nodes = 0;
   GENAI_TRY(build_graph(self, ir, graph, &nodes));
-  if (last) qnn_statics_deinit(&self->statics);
+  if (last) {
+    qnn_statics_deinit(&self->statics);
+    if (self->options->sources_read) self->options->sources_read(self->options->sources_read_user);
+  }
   double built = clock_seconds();
   GENAI_TRY(cancel_check(self->options->cancel));
   GENAI_TRY(finalize_graph(self, ir, graph));

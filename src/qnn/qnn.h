@@ -53,6 +53,8 @@ typedef struct qnn_compile_options {
   thread_pool* pool;           /* quantizes the weights; NULL: the calling thread */
   const progress_sink* progress;
   const cancel_token* cancel; /* polled between vendor calls: none of them can be interrupted */
+  void (*sources_read)(void* user); /* called once, when no static will be read any more; NULL: none */
+  void* sources_read_user;
 } qnn_compile_options;
 
 typedef struct qnn_binary {

@@ -20,7 +20,7 @@ typedef struct classes {
   float *low, *high; /* of each class, at its root; valid when seen */
   bool* seen;
   bool* fixed;     /* range given by meaning, not by calibration: no margin */
-  bool* symmetric; /* second operand of a matrix product */
+  bool* symmetric; /* second operand of a matrix product, gamma of a LayerNorm */
   bool* clipped;   /* the range ends where its only readers saturate: no margin */
   uint32_t* bits;
 } classes;
@@ -177,7 +177,8 @@ static ir_encoding symmetric_encoding(float low, float high, uint32_t bits) {
 static genai_status* assign_activations(classes* all) {
   ir_graph* graph = all->graph;
   for (uint32_t i = 0; i < graph->n_ops; i++) {
-    if (graph->ops[i]->kind == IR_MATMUL) all->symmetric[find_root(all->parent, graph->ops[i]->inputs[1])] = true;
+    const ir_op* op = graph->ops[i];
+    if (op->kind == IR_MATMUL || op->kind == IR_LAYER_NORM) all->symmetric[find_root(all->parent, op->inputs[1])] = true;
   }
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     const ir_tensor* tensor = graph->tensors[i];

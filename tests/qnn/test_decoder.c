@@ -241,7 +241,6 @@ static void check_model(const char* name, const char* recipe_name, uint32_t kv_b
   recipe how;
   assert_ok(recipe_load(recipe_name, &how));
   how.kv_bits = kv_bits;
-  how.rotate_residual = false; /* folded into the weights: nothing that lowering sees */
   print_message("%s, %s, %u-bit cache\n", name, recipe_name, kv_bits);
   fixture self = {0};
   fixture_open(name, &how, &self);
@@ -281,6 +280,7 @@ static void other_families(void** state) {
   check_model("qwen2", "16a8w", 8, 40, 1);
   check_model("qwen3", "16a8w", 8, 40, 1);
   check_model("gemma", "16a8w", 8, 40, 1);
+  check_model("stablelm", "16a8w", 8, 40, 1);
 }
 
 /* Float graphs, which the HTP computes in half precision, against the host executor in single precision. */
