@@ -28,6 +28,13 @@ genai_status* json_copy_string(json_value object, const char* key, const char* n
   return NULL;
 }
 
+genai_status* json_copy_character(json_value object, const char* key, const char* name, char** out, size_t* length) {
+  GENAI_TRY(json_copy_string(object, key, name, out, length));
+  uint32_t codepoint;
+  if (!*length || utf8_decode(*out, *length, &codepoint) != *length) return json_bad_member(name, key, "one character");
+  return NULL;
+}
+
 static genai_status* load_bpe_vocabulary(json_value vocab, const char* name, tokenizer* self) {
   if (json_type_of(vocab) != JSON_OBJECT) return json_bad_member(name, "vocab", "an object of tokens and ids");
   size_t count = json_count(vocab);

@@ -11,6 +11,9 @@ genai_status* json_unsupported_type(const char* name, const char* part, json_val
 /* A string member as a NUL-terminated copy. */
 genai_status* json_copy_string(json_value object, const char* key, const char* name, char** out, size_t* length) GENAI_MUST_USE;
 
+/* The same for a member that is one character. */
+genai_status* json_copy_character(json_value object, const char* key, const char* name, char** out, size_t* length) GENAI_MUST_USE;
+
 genai_status* load_json_normalizer(json_value value, const char* name, normalizer* out) GENAI_MUST_USE;
 genai_status* load_json_segmenter(json_value value, const char* name, segmenter* out) GENAI_MUST_USE;
 genai_status* load_json_decoder(json_value value, const char* name, decoder* out) GENAI_MUST_USE;

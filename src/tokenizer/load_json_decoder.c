@@ -92,7 +92,7 @@ genai_status* load_json_decoder(json_value value, const char* name, decoder* out
 
 static genai_status* add_special(json_value special, text_view id, tokenizer* self, const char* name, template_ids* out) {
   char key[256];
-  if (id.length >= sizeof key) return json_bad_member(name, "post_processor", "shorter token names");
+  if (!id.length || id.length >= sizeof key) return json_bad_member(name, "post_processor", "a token name of at most 255 bytes in each");
   memcpy(key, id.data, id.length);
   key[id.length] = 0;
   json_value ids = json_get(json_get(special, key), "ids");

@@ -46,7 +46,7 @@ static genai_status* load_metaspace(json_value value, const char* name, segmente
   if (text_view_equal_cstr(scheme, "first")) step->prepend = PREPEND_FIRST;
   if (text_view_equal_cstr(scheme, "never") || !json_bool(json_get(value, "add_prefix_space"), true)) step->prepend = PREPEND_NEVER;
   step->split = json_bool(json_get(value, "split"), true);
-  return json_copy_string(value, "replacement", name, &step->string, &step->string_length);
+  return json_copy_character(value, "replacement", name, &step->string, &step->string_length);
 }
 
 static genai_status* load_byte_level(json_value value, segmenter* out) {
@@ -94,7 +94,7 @@ static genai_status* load_step(json_value value, const char* name, unsigned dept
   if (text_view_equal_cstr(type, "CharDelimiterSplit") || text_view_equal_cstr(type, "Delimiter")) {
     GENAI_TRY(add(out, SEGMENT_STRING, &step));
     step->behavior = SPLIT_REMOVED;
-    return json_copy_string(value, "delimiter", name, &step->string, &step->string_length);
+    return json_copy_character(value, "delimiter", name, &step->string, &step->string_length);
   }
   if (text_view_equal_cstr(type, "FixedLength")) {
     GENAI_TRY(add(out, SEGMENT_FIXED, &step));

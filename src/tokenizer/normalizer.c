@@ -6,6 +6,9 @@
 
 #include "base/memory.h"
 
+/* The most all steps may make of a text: rules of real tokenizers at most triple it, those of a damaged file could double it at every step. */
+enum { MAX_GROWTH = 64, MAX_GROWTH_BYTES = 1 << 20 };
+
 normalizer_step* normalizer_add(normalizer* self, normalizer_kind kind) {
   normalizer_step* steps = mem_realloc_array(self->steps, self->count + 1, sizeof *steps);
   if (!steps) return NULL;
@@ -142,9 +145,15 @@ static genai_status* run_step(const normalizer_step* step, const unicode_classes
 genai_status* normalizer_run(const normalizer* self, const unicode_classes* classes, text_view in, text* out, text* spare,
                              text_view* result) {
   text *target = out, *other = spare;
+  size_t most = in.length * MAX_GROWTH + MAX_GROWTH_BYTES;
   for (size_t i = 0; i < self->count; i++) {
     text_clear(target);
     GENAI_TRY(run_step(&self->steps[i], classes, in, target));
+    if (target->length > most) {
+      return genai_status_create(GENAI_ERROR_LIMIT,
+                                 "normalizing makes a text of %zu bytes out of %zu: the tokenizer's rules do not fit text", target->length,
+                                 in.length);
+    }
     in = (text_view){target->data ? target->data : "", target->length};
     text* used = target;
     target = other;

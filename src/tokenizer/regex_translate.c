@@ -17,7 +17,7 @@
 #define WORD_EXTRA \
   "\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 
-enum { MAX_GROUPS = 64 };
+enum { MAX_GROUPS = 64, MAX_CLASS_NESTING = 8, MAX_TRANSLATED = 1 << 20 };
 
 typedef struct translation {
   text_view in;
@@ -26,6 +26,7 @@ typedef struct translation {
   size_t atom;               /* where the last atom starts in `out`; SIZE_MAX when there is none to repeat */
   size_t groups[MAX_GROUPS]; /* where the open groups start */
   unsigned depth;
+  unsigned class_depth;
 } translation;
 
 static genai_status* unsupported(const translation* t, const char* what) {
@@ -158,6 +159,7 @@ static genai_status* translate_escape(translation* t, bool in_class) {
 /* A character class, at its '['. */
 static genai_status* translate_class(translation* t) {
   size_t start = t->out->length;
+  if (++t->class_depth > MAX_CLASS_NESTING) return unsupported(t, "too many intersections inside each other");
   GENAI_TRY(text_append_char(t->out, '['));
   t->at++;
   if (t->at < t->in.length && t->in.data[t->at] == '^') {
@@ -168,6 +170,7 @@ static genai_status* translate_class(translation* t) {
     char c = t->in.data[t->at];
     if (c == ']' && !first) {
       t->at++;
+      t->class_depth--;
       return text_append_char(t->out, ']');
     }
     if (c == '\\') {
@@ -201,6 +204,7 @@ static genai_status* translate_class(translation* t) {
       if (status) return status;
       if (t->at >= t->in.length || t->in.data[t->at] != ']') return unsupported(t, "an intersection that goes on");
       t->at++;
+      t->class_depth--;
       return NULL;
     } else {
       GENAI_TRY(text_append_char(t->out, c));
@@ -244,6 +248,7 @@ genai_status* regex_translate(text_view pattern, text* out) {
   while (t.at < pattern.length) {
     char c = pattern.data[t.at];
     size_t start = out->length;
+    if (start > MAX_TRANSLATED) return unsupported(&t, "more sets than fit");
     switch (c) {
       case '\\':
         GENAI_TRY(translate_escape(&t, false));
