@@ -51,11 +51,13 @@ static void set_role(executor_port* port, ir_role role, uint32_t layer) {
       role == IR_ROLE_KEY_IN || role == IR_ROLE_VALUE_IN || role == IR_ROLE_KEY_OUT || role == IR_ROLE_VALUE_OUT ? (int32_t)layer : -1;
 }
 
-static void set_input_role(executor_port* port, uint32_t position, uint32_t fixed, uint32_t layers) {
-  static const ir_role plain[] = {IR_ROLE_TOKENS, IR_ROLE_MASK, IR_ROLE_POSITIONS};
-  static const ir_role sliding[] = {IR_ROLE_TOKENS, IR_ROLE_MASK, IR_ROLE_MASK_SLIDING, IR_ROLE_POSITIONS};
+/* With one mask, it is the one the model attends through: the sliding one when the model has a window (all its layers slide). */
+static void set_input_role(executor_port* port, uint32_t position, uint32_t fixed, uint32_t layers, bool window) {
+  static const ir_role one_mask[] = {IR_ROLE_TOKENS, IR_ROLE_MASK, IR_ROLE_POSITIONS};
+  static const ir_role one_sliding[] = {IR_ROLE_TOKENS, IR_ROLE_MASK_SLIDING, IR_ROLE_POSITIONS};
+  static const ir_role both[] = {IR_ROLE_TOKENS, IR_ROLE_MASK, IR_ROLE_MASK_SLIDING, IR_ROLE_POSITIONS};
   if (position < fixed) {
-    set_role(port, fixed == 3 ? plain[position] : sliding[position], 0);
+    set_role(port, fixed == 4 ? both[position] : window ? one_sliding[position] : one_mask[position], 0);
   } else if (position < fixed + layers) {
     set_role(port, IR_ROLE_KEY_IN, position - fixed);
   } else {
@@ -82,7 +84,7 @@ static bool numbered(const char* name, const char* prefix) {
 
 /* The executor sorts ports whose names carry numbers. Numbered outputs are then in plan order; upstream's have no numbers and stay in the
  * binary's order, which the delegate call maps to the plan. Inputs are numbered in both: argument n of the delegate call. */
-static genai_status* assign_roles(executor* exec, const pte_method_view* method, const char* path) {
+static genai_status* assign_roles(executor* exec, const pte_method_view* method, bool window, const char* path) {
   if (exec->n_inputs != method->n_inputs || exec->n_outputs != method->n_outputs)
     return genai_status_create(GENAI_ERROR_BAD_FILE,
                                "\"%s\": method %s has %u inputs and %u outputs, its graph in the context binary %u and %u", path,
@@ -100,7 +102,7 @@ static genai_status* assign_roles(executor* exec, const pte_method_view* method,
   qnn_executor_ports(exec, &inputs, &outputs);
   for (uint32_t i = 0; i < exec->n_inputs; i++) {
     uint32_t position = method->delegate_inputs ? method->delegate_inputs[i] : i;
-    set_input_role(&inputs[i], position, fixed, layers);
+    set_input_role(&inputs[i], position, fixed, layers, window);
   }
   bool sorted = true;
   for (uint32_t i = 0; i < exec->n_outputs; i++) sorted &= numbered(outputs[i].name, "output_");
@@ -159,6 +161,12 @@ static genai_status* check_record(const session* self, const char* path) {
   return status;
 }
 
+static uint32_t sliding_window_of(const session* self) {
+  int64_t window = 0;
+  if (self->has_record) return self->record.sliding_window;
+  return pte_get_int(self->file, "get_sliding_window", &window) && window > 0 && window <= UINT32_MAX ? (uint32_t)window : 0;
+}
+
 static genai_status* open_executors(session* self, const char* path) {
   for (size_t i = 0; i < pte_method_count(self->file); i++) {
     const pte_method_view* method = pte_method_at(self->file, i);
@@ -167,15 +175,9 @@ static genai_status* open_executors(session* self, const char* path) {
       return genai_status_create(GENAI_ERROR_UNSUPPORTED, "\"%s\" has more than %d methods", path, MAX_EXECUTORS);
     GENAI_TRY(qnn_context_executor(self->context, method->name, &self->executors[self->n_executors]));
     executor* exec = self->executors[self->n_executors++];
-    GENAI_TRY(assign_roles(exec, method, path));
+    GENAI_TRY(assign_roles(exec, method, sliding_window_of(self) > 0, path));
   }
   return NULL;
-}
-
-static uint32_t sliding_window_of(const session* self) {
-  int64_t window = 0;
-  if (self->has_record) return self->record.sliding_window;
-  return pte_get_int(self->file, "get_sliding_window", &window) && window > 0 && window <= UINT32_MAX ? (uint32_t)window : 0;
 }
 
 static genai_status* open_pte(session* self, const char* path, const char* qnn_dir) {

@@ -1,0 +1,68 @@
+"""Every fixture model, compiled: the HTP simulator against the host executor that simulates the same encodings, on both graphs; and every prompt
+length up to one more than a prefill call gives the same next token by prefill and by decode.
+
+The two executors share the graphs and the encodings but no arithmetic: the simulator is Qualcomm's.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+numpy = pytest.importorskip("numpy")
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GENAI = Path(os.environ.get("GENAI_BUILD_DIR", ROOT / "build")) / "genai"
+MODELS = sorted(path.parent for path in (ROOT / "tests/data/checkpoints").glob("*/expected.json"))
+QNN = os.environ.get("GENAI_QNN_DIR", "")
+AR, CONTEXT = 8, 64
+COMMON = ["--context", CONTEXT, "--prefill-ar", AR]
+
+pytestmark = [
+    pytest.mark.skipif(not GENAI.exists(), reason="genai is not built"),
+    pytest.mark.skipif(not os.path.exists(os.path.join(QNN, "libQnnHtp.so")), reason="Qualcomm's libraries are absent (GENAI_QNN_DIR)"),
+]
+
+
+def genai(*arguments):
+    done = subprocess.run([GENAI, *map(str, arguments)], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def compiled(model, folder):
+    facts = genai("run", model, "--soc", "SM8650", *COMMON, "--until", "compilation", "--artifact-dir", folder, "--json")
+    return [a["path"] for a in json.loads(facts)["artifacts"] if a["path"].endswith(".sim.pte")][0]
+
+
+def logits(model, ids, folder, *options):
+    out = folder / "logits.f32"
+    genai("logits", model, "--ids", ",".join(map(str, ids)), "--out", out, *options)
+    return numpy.fromfile(out, numpy.float32).reshape(len(ids), -1)
+
+
+def sqnr(reference, test):
+    noise = numpy.sum((reference - test) ** 2)
+    return 10 * numpy.log10(numpy.sum(reference**2) / noise) if noise else numpy.inf
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
+def test_simulator_and_simulating_executor_agree(model, tmp_path):
+    ids = json.loads((model / "expected.json").read_text())["input_ids"][: 2 * AR]
+    artifact = compiled(model, tmp_path)
+    for ar in (AR, 1):
+        htp = logits(artifact, ids, tmp_path, "--on", "htp", "--ar", ar)
+        host = logits(model, ids, tmp_path, "--on", "simulated", "--ar", ar, *COMMON)
+        assert sqnr(host, htp) >= 40, f"AR {ar}: {sqnr(host, htp):.1f} dB"
+
+
+def test_every_prompt_length_gives_the_same_next_token_by_prefill_and_by_decode(tmp_path):
+    model = ROOT / "tests/data/checkpoints/llama"
+    ids = json.loads((model / "expected.json").read_text())["input_ids"][: AR + 1]
+    artifact = compiled(model, tmp_path)
+    decode = logits(artifact, ids, tmp_path, "--on", "htp", "--ar", 1)
+    for length in range(1, AR + 2):
+        prefill = logits(artifact, ids[:length], tmp_path, "--on", "htp", "--ar", AR)
+        assert numpy.argmax(prefill[-1]) == numpy.argmax(decode[length - 1]), f"{length} tokens"
