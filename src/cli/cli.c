@@ -97,7 +97,8 @@ static genai_status* dispatch(cli* app, int argc, char* const* argv) {
 
 int cli_main(int argc, char* const* argv) {
   cli app = {.terminal = isatty(STDERR_FILENO) != 0};
-  genai_status* status = genai_cancel_create(&app.cancel);
+  genai_status* status = cli_output_begin(&app);
+  if (!status) status = genai_cancel_create(&app.cancel);
   if (!status) status = signals_begin(app.cancel);
   if (!status) status = dispatch(&app, argc, argv);
   signals_end();
@@ -105,6 +106,7 @@ int cli_main(int argc, char* const* argv) {
   int code = cli_exit_code(status);
   genai_status_free(status);
   genai_log_set_sink(NULL, NULL, GENAI_LOG_ERROR);
+  cli_output_end(&app);
   genai_cancel_destroy(app.cancel);
   if (fflush(stdout) && !code) {
     fprintf(stderr, "genai: error: cannot write to standard output\n");

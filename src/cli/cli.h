@@ -2,6 +2,8 @@
 #ifndef GENAI_CLI_CLI_H
 #define GENAI_CLI_CLI_H
 
+#include <pthread.h>
+
 #include "base/json.h"
 #include "cli/arguments.h"
 #include "genai/genai.h"
@@ -13,9 +15,17 @@ typedef struct cli {
   bool json;            /* machine-readable facts on stdout; human lines on stderr */
   bool verbose;
   bool terminal; /* stderr is one: progress is a bar there */
+  /* What follows belongs to output.c. */
+  pthread_mutex_t lock; /* lines come from the running command, repeated progress from a thread of output.c */
+  pthread_cond_t wake;
+  pthread_t ticker;
+  bool ticking;
   struct {
-    char step[64];
-    double last_line; /* when a line was last printed, not on a terminal */
+    bool active; /* a step is under way */
+    char step[64], unit[32];
+    uint64_t done, total;
+    double started;   /* on the monotonic clock */
+    double last_line; /* seconds of the step when a line was last printed, not on a terminal */
     bool open;        /* a bar stands on the current line */
   } progress;
   bool text_open; /* streamed text stands on the current line of stdout */
@@ -28,6 +38,8 @@ extern const command_spec command_run, command_generate, command_inspect, comman
     command_soc, command_recipes, command_models;
 
 /* ---- Output ---- */
+genai_status* cli_output_begin(cli* app) GENAI_MUST_USE; /* before any other output */
+void cli_output_end(cli* app);
 void cli_line(cli* app, const char* format, ...) GENAI_PRINTF(2, 3);                        /* a human line, to stderr */
 void cli_print(const text* out);                                                            /* to stdout */
 genai_status* cli_print_json(json_writer* writer, text* out) GENAI_MUST_USE;                /* finishes the writer and prints one line */

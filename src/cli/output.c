@@ -1,13 +1,19 @@
 /* What the program writes: human lines and progress to stderr, text and facts to stdout. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 
+/* Functions that end in _locked are called with the lock held. */
+
 /* Leaves the line that a bar or streamed text stands on. */
-static void clear_line(cli* app) {
+static void clear_line_locked(cli* app) {
   if (app->progress.open) fputs("\r\033[K", stderr);
   app->progress.open = false;
   if (app->text_open) {
@@ -17,13 +23,20 @@ static void clear_line(cli* app) {
   app->text_open = false;
 }
 
+static void line_locked(cli* app, const char* string) {
+  clear_line_locked(app);
+  fprintf(stderr, "%s\n", string);
+}
+
 void cli_line(cli* app, const char* format, ...) {
-  clear_line(app);
   va_list values;
   va_start(values, format);
+  pthread_mutex_lock(&app->lock);
+  clear_line_locked(app);
   vfprintf(stderr, format, values);
-  va_end(values);
   fputc('\n', stderr);
+  pthread_mutex_unlock(&app->lock);
+  va_end(values);
 }
 
 void cli_print(const text* out) {
@@ -41,70 +54,129 @@ genai_status* cli_print_json(json_writer* writer, text* out) {
 void cli_log(void* user, genai_log_level level, const char* message) {
   cli* app = user;
   const char* label = level == GENAI_LOG_WARNING ? "warning: " : "";
+  if (level == GENAI_LOG_ERROR) { /* the step that was under way is over */
+    pthread_mutex_lock(&app->lock);
+    app->progress.active = false;
+    pthread_mutex_unlock(&app->lock);
+  }
   cli_line(app, "%s%s", label, message);
 }
 
-static void describe(const genai_progress* event, char* buffer, size_t capacity) {
-  if (event->total) {
-    snprintf(buffer, capacity, "%s: %llu of %llu %s, %.1f s", event->step, (unsigned long long)event->done,
-             (unsigned long long)event->total, event->unit, event->seconds);
+/* ---- Progress ---- */
+static void describe_locked(const cli* app, double seconds, char* buffer, size_t capacity) {
+  if (app->progress.total) {
+    snprintf(buffer, capacity, "%s: %llu of %llu %s, %.1f s", app->progress.step, (unsigned long long)app->progress.done,
+             (unsigned long long)app->progress.total, app->progress.unit, seconds);
   } else {
-    snprintf(buffer, capacity, "%s: %.1f s", event->step, event->seconds);
+    snprintf(buffer, capacity, "%s: %.1f s", app->progress.step, seconds);
   }
 }
 
-static void draw_bar(cli* app, const genai_progress* event) {
+static void draw_bar_locked(cli* app, double seconds) {
   enum { WIDTH = 30 };
-  char bar[WIDTH + 1];
+  char bar[WIDTH + 1] = "";
   char line[200];
-  uint64_t done = event->total ? (event->done < event->total ? event->done : event->total) : 0;
-  size_t filled = event->total ? (size_t)((double)done / (double)event->total * WIDTH) : 0;
-  for (size_t i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
-  bar[WIDTH] = 0;
-  describe(event, line, sizeof line);
-  fprintf(stderr, "\r\033[K  %s%s%s", event->total ? bar : "", event->total ? "  " : "", line);
+  uint64_t total = app->progress.total, done = app->progress.done < total ? app->progress.done : total;
+  size_t filled = total ? (size_t)((double)done / (double)total * WIDTH) : 0;
+  for (size_t i = 0; total && i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
+  describe_locked(app, seconds, line, sizeof line);
+  fprintf(stderr, "\r\033[K  %s%s%s", bar, total ? "  " : "", line);
   fflush(stderr);
   app->progress.open = true;
 }
 
+static void progress_line_locked(cli* app, double seconds) {
+  char described[200], line[204];
+  describe_locked(app, seconds, described, sizeof described);
+  snprintf(line, sizeof line, "  %s", described);
+  line_locked(app, line);
+  app->progress.last_line = seconds;
+}
+
 void cli_progress(void* user, const genai_progress* event) {
   cli* app = user;
-  if (app->text_open) return; /* text is streaming: nothing may tear it */
-  bool fresh = strncmp(app->progress.step, event->step, sizeof app->progress.step - 1) != 0;
+  pthread_mutex_lock(&app->lock);
+  bool fresh = !app->progress.active || strncmp(app->progress.step, event->step, sizeof app->progress.step - 1) != 0;
   if (fresh) {
-    strncpy(app->progress.step, event->step, sizeof app->progress.step - 1);
+    snprintf(app->progress.step, sizeof app->progress.step, "%s", event->step);
+    snprintf(app->progress.unit, sizeof app->progress.unit, "%s", event->unit);
     app->progress.last_line = 0;
   }
-  if (app->terminal) {
-    draw_bar(app, event);
-  } else if (fresh || event->finished || event->seconds - app->progress.last_line >= 10) {
-    char line[200];
-    describe(event, line, sizeof line);
-    if (!event->finished || event->seconds >= 0.1) cli_line(app, "  %s", line);
-    app->progress.last_line = event->seconds;
+  app->progress.active = !event->finished;
+  app->progress.done = event->done;
+  app->progress.total = event->total;
+  app->progress.started = clock_seconds() - event->seconds;
+  if (app->text_open) { /* text is streaming: nothing may tear it */
+    pthread_mutex_unlock(&app->lock);
+    return;
   }
-  if (!event->finished) return;
-  if (app->terminal && event->seconds >= 0.1) {
-    char line[200];
-    describe(event, line, sizeof line);
-    cli_line(app, "  %s", line);
+  if (event->finished) {
+    if (event->seconds >= 0.1) progress_line_locked(app, event->seconds);
+    clear_line_locked(app);
+  } else if (app->terminal) {
+    draw_bar_locked(app, event->seconds);
+  } else if (fresh || event->seconds - app->progress.last_line >= 10) {
+    progress_line_locked(app, event->seconds);
   }
-  if (app->terminal) clear_line(app);
-  app->progress.step[0] = 0;
+  pthread_mutex_unlock(&app->lock);
+}
+
+/* A vendor call may take a minute and reports nothing meanwhile: this thread keeps the step's time going. */
+static void* tick(void* user) {
+  cli* app = user;
+  pthread_mutex_lock(&app->lock);
+  while (app->ticking) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&app->wake, &app->lock, &until);
+    if (!app->ticking || !app->progress.active || app->text_open) continue;
+    double seconds = clock_seconds() - app->progress.started;
+    if (app->terminal) {
+      draw_bar_locked(app, seconds);
+    } else if (seconds - app->progress.last_line >= 10) {
+      progress_line_locked(app, seconds);
+    }
+  }
+  pthread_mutex_unlock(&app->lock);
+  return NULL;
+}
+
+genai_status* cli_output_begin(cli* app) {
+  pthread_mutex_init(&app->lock, NULL);
+  pthread_cond_init(&app->wake, NULL);
+  app->ticking = true;
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the main thread's */
+  int code = pthread_create(&app->ticker, NULL, tick, app);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  app->ticking = !code;
+  return code ? genai_status_create(GENAI_ERROR_IO, "cannot start the thread that shows progress: %s", strerror(code)) : NULL;
+}
+
+void cli_output_end(cli* app) {
+  pthread_mutex_lock(&app->lock);
+  bool joined = app->ticking;
+  app->ticking = false;
+  pthread_cond_signal(&app->wake);
+  pthread_mutex_unlock(&app->lock);
+  if (joined) pthread_join(app->ticker, NULL);
+  pthread_cond_destroy(&app->wake);
+  pthread_mutex_destroy(&app->lock);
 }
 
 void cli_text(void* user, size_t prompt, const char* string, size_t length, bool finished) {
   cli* app = user;
   (void)prompt;
   if (app->json) return;
-  if (app->progress.open) clear_line(app);
+  pthread_mutex_lock(&app->lock);
+  if (app->progress.open) clear_line_locked(app);
   fwrite(string, 1, length, stdout);
-  app->text_open = true;
-  if (finished) {
-    fputc('\n', stdout);
-    app->text_open = false;
-  }
+  app->text_open = !finished;
+  if (finished) fputc('\n', stdout);
   fflush(stdout);
+  pthread_mutex_unlock(&app->lock);
 }
 
 static void write_error(json_writer* writer, const genai_status* status) {

@@ -277,6 +277,7 @@ static void print_ids(const genai_inference_output* output) {
     for (size_t j = 0; j < generation->n_ids; j++) printf("%s%d", j ? "," : "", generation->ids[j]);
     putchar('\n');
   }
+  fflush(stdout);
 }
 
 genai_status* run_pipeline(cli* app, genai_pipeline* pipeline, const genai_context* context) {
