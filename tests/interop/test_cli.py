@@ -300,6 +300,24 @@ def test_full_disk_leaves_nothing_half_written(tmp_path, recipe, kilobytes):
         assert name == "llama.SM8650.pte" and genai("inspect", tmp_path / name).returncode == 0
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 300 kB."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", tmp_path], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+@needs_qnn
+def test_a_disk_that_is_too_small_is_noticed_before_compiling(small_disk, recipe):
+    done = genai("run", LLAMA, *SMALL, *IDS, "--recipe", recipe, "--artifact-dir", small_disk)
+    assert done.returncode == 1
+    assert "its disk has" in done.stderr and "free disk space" in done.stderr
+    assert left_behind(small_disk) == []
+
+
 @needs_qnn
 def test_two_runs_in_one_directory(tmp_path, recipe):
     import fcntl
@@ -373,6 +391,22 @@ def test_a_second_interrupt_ends_at_once(tmp_path):
     time.sleep(0.2)
     interrupt(process, within=1.5)
     assert left_behind(tmp_path) == []
+
+
+@needs_qnn
+@needs_gguf
+def test_a_killed_run_leaves_no_process_and_nothing_that_stops_the_next(tmp_path, recipe):
+    process = start("run", GGUF, "--soc", "SM8650", "--prompt", "Hi", "--artifact-dir", tmp_path, "--calibration-samples", "1")
+    wait_for(process, "compiling graphs")
+    time.sleep(1)
+    assert len(children_of(tmp_path)) == 2  # the simulator's twin compiles in a process of its own
+    process.kill()
+    process.communicate(timeout=10)
+    time.sleep(0.5)
+    assert children_of(tmp_path) == []
+    assert left_behind(tmp_path) == []
+    done = genai("run", LLAMA, *SMALL, *IDS, "--recipe", recipe, "--artifact-dir", tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @needs_qnn
