@@ -46,4 +46,5 @@ def main():
         out.write(json.dumps(head)[:-1] + ',"cases":[\n' + lines + "\n]}\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
