@@ -30,7 +30,7 @@ static genai_status* check_ports(const char* method, const char* side, const exe
   return NULL;
 }
 
-/* `order` (NULL: the identity) must name each of 0..count-1 once; `seen` is scratch of `count` zeros. */
+/* `order` (NULL: the identity) must name each of 0..count-1 once. */
 static genai_status* check_order(const char* method, const char* side, const uint32_t* order, uint32_t count, arena* memory) {
   if (!order) return NULL;
   bool* seen = arena_calloc(memory, count, sizeof *seen);
