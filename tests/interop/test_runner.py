@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 GENAI = Path(os.environ.get("GENAI_BUILD_DIR", ROOT / "build")) / "genai"
 LLAMA = ROOT / "tests/data/checkpoints/llama"
+STORIES = ROOT.parent / "shared/fixtures/checkpoints/stories260K.bin"
 UPSTREAM = ROOT.parent / "shared/fixtures/pte/stories260k_hybrid_llama_qnn.pte"
 QNN = os.environ.get("GENAI_QNN_DIR", "")
 
@@ -137,3 +138,38 @@ def test_constant_methods_read_by_stock_executorch(tmp_path):
     names = ["get_n_layers", "get_vocab_size", "get_max_context_len", "get_use_kv_cache", "get_n_kv_heads", "get_head_dim"]
     values = stock.execute(str(path), [(name, []) for name in names])
     assert [v[0] for v in values] == [2, 320, 32, True, 2, 16]
+
+
+@pytest.mark.skipif(not STORIES.exists(), reason="stories260K.bin is absent")
+def test_stories_continue_as_in_float(tmp_path):
+    """The llama2.c model compiled by us, in half precision, continues a sequence greedily as the float host executor does. (Its own
+    continuation is no text, in transformers too, and its largest logits lie close together: 8-bit weights choose others.)"""
+    prompt = [1, 403, 407, 261, 378, 432, 383]
+    done = json.loads(
+        genai(
+            *["run", STORIES, "--soc", "SM8650", "--ids", ",".join(map(str, prompt)), "--context", 128, "--prefill-ar", 32],
+            *["--skip", "quantization", "--max-new-tokens", 24, "--artifact-dir", tmp_path, "--json"],
+        )
+    )
+    ids = done["results"][0]["ids"]
+    out = tmp_path / "float.f32"
+    genai("logits", STORIES, "--ids", ",".join(map(str, prompt + ids)), "--on", "float", "--out", out)
+    rows = numpy.fromfile(out, numpy.float32).reshape(len(prompt) + len(ids), -1)
+    rows = rows[len(prompt) - 1 : -1]
+    assert ids[:8] == rows[:8].argmax(axis=1).tolist()
+    behind = rows.max(axis=1) - rows[numpy.arange(len(ids)), ids]
+    assert (behind < 0.02 * numpy.abs(rows).max(axis=1)).all(), behind  # where two are as good as equal in half precision, either may come
+
+
+def test_every_prompt_length_gives_the_same_next_token_by_prefill_and_by_decode(tmp_path):
+    """Prompts of 1 to AR + 1 tokens: padding, a full block, and a block and one."""
+    genai(
+        *["run", LLAMA, "--soc", "SM8650", "--until", "compilation", "--context", 32, "--prefill-ar", 8, "--artifact-dir", tmp_path],
+        *["--calibration-samples", 2],
+    )
+    artifact = tmp_path / "llama.SM8650.sim.pte"
+    ids = [5, 17, 300, 2, 9, 81, 44, 7, 250]
+    by_decode = ours(artifact, ids, 1, tmp_path).argmax(axis=1).tolist()
+    for length in range(1, len(ids) + 1):
+        by_prefill = ours(artifact, ids[:length], 8, tmp_path).argmax(axis=1).tolist()
+        assert by_prefill[-1] == by_decode[length - 1], length
