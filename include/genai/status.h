@@ -26,21 +26,21 @@ extern "C" {
 
 typedef enum genai_error_kind {
   GENAI_ERROR_NONE = 0,
-  GENAI_ERROR_INVALID_ARGUMENT,      /* a call's arguments break its contract */
-  GENAI_ERROR_CONFIG_VALIDATION,     /* an option of a run is wrong; found before any stage runs */
-  GENAI_ERROR_ENGINE_NOT_AVAILABLE,  /* an engine, its library or its device is missing */
-  GENAI_ERROR_STAGE,                 /* a pipeline stage failed; see genai_status_stage and the cause */
-  GENAI_ERROR_PIPELINE,              /* the pipeline itself failed */
-  GENAI_ERROR_NOT_FOUND,             /* a file, tensor, key or method does not exist */
-  GENAI_ERROR_BAD_FILE,              /* a file's content breaks its format */
-  GENAI_ERROR_UNSUPPORTED,           /* well formed, but genai does not handle it */
-  GENAI_ERROR_IO,                    /* the operating system refused a read, write, map or rename */
-  GENAI_ERROR_OUT_OF_MEMORY,         /* an allocation failed */
-  GENAI_ERROR_VENDOR,                /* a vendor library returned an error code */
-  GENAI_ERROR_LIMIT,                 /* input exceeds a limit of the artifact, such as its context length */
-  GENAI_ERROR_TEMPLATE,              /* a chat template raised an error */
-  GENAI_ERROR_CANCELLED,             /* cancelled by the caller or a signal */
-  GENAI_ERROR_INTERNAL               /* a bug in genai */
+  GENAI_ERROR_INVALID_ARGUMENT,     /* a call's arguments break its contract */
+  GENAI_ERROR_CONFIG_VALIDATION,    /* an option of a run is wrong; found before any stage runs */
+  GENAI_ERROR_ENGINE_NOT_AVAILABLE, /* an engine, its library or its device is missing */
+  GENAI_ERROR_STAGE,                /* a pipeline stage failed; see genai_status_stage and the cause */
+  GENAI_ERROR_PIPELINE,             /* the pipeline itself failed */
+  GENAI_ERROR_NOT_FOUND,            /* a file, tensor, key or method does not exist */
+  GENAI_ERROR_BAD_FILE,             /* a file's content breaks its format */
+  GENAI_ERROR_UNSUPPORTED,          /* well formed, but genai does not handle it */
+  GENAI_ERROR_IO,                   /* the operating system refused a read, write, map or rename */
+  GENAI_ERROR_OUT_OF_MEMORY,        /* an allocation failed */
+  GENAI_ERROR_VENDOR,               /* a vendor library returned an error code */
+  GENAI_ERROR_LIMIT,                /* input exceeds a limit of the artifact, such as its context length */
+  GENAI_ERROR_TEMPLATE,             /* a chat template raised an error */
+  GENAI_ERROR_CANCELLED,            /* cancelled by the caller or a signal */
+  GENAI_ERROR_INTERNAL              /* a bug in genai */
 } genai_error_kind;
 
 typedef struct genai_status genai_status;
@@ -59,11 +59,11 @@ GENAI_API genai_status* genai_status_wrap_stage(genai_status* cause, const char*
 /* The static out-of-memory status. */
 GENAI_API genai_status* genai_status_out_of_memory(void) GENAI_MUST_USE;
 
-GENAI_API genai_error_kind genai_status_kind(const genai_status* status);       /* GENAI_ERROR_NONE for NULL */
-GENAI_API const char* genai_status_message(const genai_status* status);         /* "" for NULL; lives as long as the status */
-GENAI_API const char* genai_status_stage(const genai_status* status);           /* NULL when no stage is recorded */
-GENAI_API const genai_status* genai_status_cause(const genai_status* status);   /* NULL at the end of the chain */
-GENAI_API const char* genai_error_kind_name(genai_error_kind kind);             /* such as "BadFile" */
+GENAI_API genai_error_kind genai_status_kind(const genai_status* status);     /* GENAI_ERROR_NONE for NULL */
+GENAI_API const char* genai_status_message(const genai_status* status);       /* "" for NULL; lives as long as the status */
+GENAI_API const char* genai_status_stage(const genai_status* status);         /* NULL when no stage is recorded */
+GENAI_API const genai_status* genai_status_cause(const genai_status* status); /* NULL at the end of the chain */
+GENAI_API const char* genai_error_kind_name(genai_error_kind kind);           /* such as "BadFile" */
 
 /* Writes the whole chain as one line, `[stage] message (caused by KIND: text)`, NUL-terminated, truncated to `capacity`.
  * Returns the length the whole text has (as snprintf does). */

@@ -42,10 +42,10 @@ genai_status* file_read_all(const char* path, size_t max_size, text* out) GENAI_
 genai_status* file_write_atomic(const char* path, const void* data, size_t size) GENAI_MUST_USE;
 bool file_exists(const char* path);
 bool path_is_directory(const char* path);
-genai_status* directory_create(const char* path) GENAI_MUST_USE; /* with parents; existing is fine */
+genai_status* directory_create(const char* path) GENAI_MUST_USE;                             /* with parents; existing is fine */
 genai_status* path_join(const char* directory, const char* name, char** out) GENAI_MUST_USE; /* caller frees */
-const char* path_base_name(const char* path); /* after the last '/' */
-uint64_t disk_free_bytes(const char* path);   /* UINT64_MAX if unknown */
+const char* path_base_name(const char* path);                                                /* after the last '/' */
+uint64_t disk_free_bytes(const char* path);                                                  /* UINT64_MAX if unknown */
 
 /* SHA-256 (FIPS 180-4). */
 typedef struct sha256 {

@@ -59,7 +59,7 @@ void json_end_object(json_writer* writer);
 void json_begin_array(json_writer* writer);
 void json_end_array(json_writer* writer);
 void json_key(json_writer* writer, const char* key);
-void json_write_string(json_writer* writer, const char* string); /* NULL writes null */
+void json_write_string(json_writer* writer, const char* string);             /* NULL writes null */
 void json_write_bytes(json_writer* writer, const char* data, size_t length); /* invalid UTF-8 becomes U+FFFD */
 void json_write_integer(json_writer* writer, int64_t value);
 void json_write_unsigned(json_writer* writer, uint64_t value);

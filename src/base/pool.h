@@ -10,7 +10,7 @@ typedef struct thread_pool thread_pool;
 
 /* `threads` counts the calling thread: 1 makes a pool without workers; 0 means one per online processor. */
 genai_status* thread_pool_create(size_t threads, thread_pool** out) GENAI_MUST_USE;
-void thread_pool_destroy(thread_pool* pool); /* accepts NULL; joins the workers */
+void thread_pool_destroy(thread_pool* pool);      /* accepts NULL; joins the workers */
 size_t thread_pool_size(const thread_pool* pool); /* 1 for NULL */
 
 /* Calls `body(user, begin, end)` over disjoint ranges that cover [0, count), on the workers and the calling thread; returns when all are

@@ -20,7 +20,7 @@ genai_status* text_append_cstr(text* out, const char* string) GENAI_MUST_USE;
 genai_status* text_append_char(text* out, char c) GENAI_MUST_USE;
 genai_status* text_append_codepoint(text* out, uint32_t codepoint) GENAI_MUST_USE; /* as UTF-8 */
 genai_status* text_printf(text* out, const char* format, ...) GENAI_PRINTF(2, 3) GENAI_MUST_USE;
-void text_clear(text* out); /* length 0, keeps the memory */
+void text_clear(text* out);   /* length 0, keeps the memory */
 char* text_detach(text* out); /* the caller owns the result (mem_free); `out` is empty again; never NULL unless memory is out */
 void text_deinit(text* out);
 

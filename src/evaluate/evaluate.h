@@ -5,9 +5,9 @@
 #include "runtime/runtime.h"
 
 typedef struct perplexity_result {
-  double perplexity;   /* exp(mean negative log likelihood) */
-  double nll;          /* sum over the scored tokens, natural logarithm */
-  uint64_t scored;     /* tokens predicted: every token of a window but its first */
+  double perplexity; /* exp(mean negative log likelihood) */
+  double nll;        /* sum over the scored tokens, natural logarithm */
+  uint64_t scored;   /* tokens predicted: every token of a window but its first */
   double seconds;
 } perplexity_result;
 

@@ -9,10 +9,10 @@ typedef struct executor_port {
   const char* name;
   ir_role role;
   int32_t layer;
-  ir_dtype dtype;    /* F32 or F16 for float graphs; I32 for tokens and positions; U8/U16 with `scale`, `offset` for quantized ones */
+  ir_dtype dtype; /* F32 or F16 for float graphs; I32 for tokens and positions; U8/U16 with `scale`, `offset` for quantized ones */
   uint32_t rank;
   uint32_t dims[IR_MAX_RANK];
-  float scale;       /* real = scale * (q + offset); 1 and 0 for float and integer ports */
+  float scale; /* real = scale * (q + offset); 1 and 0 for float and integer ports */
   int32_t offset;
 } executor_port;
 

@@ -23,11 +23,11 @@ typedef enum ir_dtype {
   IR_F32,
   IR_F16,
   IR_I32,
-  IR_U8,   /* unsigned fixed point, 8 bits (QNN UFIXED_POINT_8) */
-  IR_U16,  /* unsigned fixed point, 16 bits (UFIXED_POINT_16) */
-  IR_S8,   /* signed fixed point, 8 bits; also the container of 4-bit weights, one per byte */
+  IR_U8,  /* unsigned fixed point, 8 bits (QNN UFIXED_POINT_8) */
+  IR_U16, /* unsigned fixed point, 16 bits (UFIXED_POINT_16) */
+  IR_S8,  /* signed fixed point, 8 bits; also the container of 4-bit weights, one per byte */
   IR_S16,
-  IR_S32   /* biases */
+  IR_S32 /* biases */
 } ir_dtype;
 
 size_t ir_dtype_size(ir_dtype type);
@@ -38,19 +38,19 @@ const char* ir_dtype_name(ir_dtype type); /* "f32", "u16" ... */
 typedef enum ir_encoding_kind {
   IR_ENCODING_NONE,
   IR_ENCODING_PER_TENSOR,
-  IR_ENCODING_PER_CHANNEL,     /* symmetric: scales[channel], offset 0, along `axis` */
-  IR_ENCODING_BLOCK_EXPANSION  /* LPBQ: scale of block b of channel c = scales[c] * block_scales[c * blocks + b], block scales 1..16 */
+  IR_ENCODING_PER_CHANNEL,    /* symmetric: scales[channel], offset 0, along `axis` */
+  IR_ENCODING_BLOCK_EXPANSION /* LPBQ: scale of block b of channel c = scales[c] * block_scales[c * blocks + b], block scales 1..16 */
 } ir_encoding_kind;
 
 typedef struct ir_encoding {
   ir_encoding_kind kind;
-  uint8_t bits;              /* 4, 8, 16 or 32 */
-  int32_t axis;              /* PER_CHANNEL, BLOCK_EXPANSION */
-  float scale;               /* PER_TENSOR */
-  int32_t offset;            /* PER_TENSOR */
-  uint32_t channels;         /* PER_CHANNEL, BLOCK_EXPANSION */
-  uint32_t blocks;           /* BLOCK_EXPANSION: blocks per channel, along the input dimension */
-  const float* scales;       /* [channels]; in the graph's arena */
+  uint8_t bits;                /* 4, 8, 16 or 32 */
+  int32_t axis;                /* PER_CHANNEL, BLOCK_EXPANSION */
+  float scale;                 /* PER_TENSOR */
+  int32_t offset;              /* PER_TENSOR */
+  uint32_t channels;           /* PER_CHANNEL, BLOCK_EXPANSION */
+  uint32_t blocks;             /* BLOCK_EXPANSION: blocks per channel, along the input dimension */
+  const float* scales;         /* [channels]; in the graph's arena */
   const uint8_t* block_scales; /* [channels][blocks]; in the graph's arena */
 } ir_encoding;
 
@@ -72,15 +72,15 @@ typedef struct ir_static {
   const struct checkpoint_tensor* tensor; /* NULL: `constants` */
   const float* constants;                 /* [rows][cols], in the graph's arena */
   uint64_t rows, cols;
-  uint64_t first_row;      /* of the stored matrix, before the order below is applied */
+  uint64_t first_row; /* of the stored matrix, before the order below is applied */
   ir_row_order row_order;
   uint32_t head_dim, rotary_dim; /* for IR_ROWS_ROTARY_INTERLEAVED */
   /* Fused projections that interleave their parts: logical rows [g * group_rows, (g + 1) * group_rows) start at stored row
    * first_row + g * group_stride. group_rows 0: one group. The head order above applies before, to logical rows. */
   uint64_t group_rows, group_stride;
-  float scale, add;        /* value = stored * scale + add */
+  float scale, add; /* value = stored * scale + add */
   /* Folded into the values afterwards, in this order (src/quantize/rotate.c). */
-  const float* column_scale;            /* [cols], in the graph's arena: each column times this; NULL: none */
+  const float* column_scale;             /* [cols], in the graph's arena: each column times this; NULL: none */
   const struct rotation* rotate_columns; /* row <- row R; NULL: none; belongs to the graph */
   const struct rotation* rotate_rows;    /* matrix <- R^T matrix; such a static is read through a view only */
   const float* row_scale;                /* [rows], in the graph's arena: each row times this; NULL: none */
@@ -113,34 +113,34 @@ typedef struct ir_tensor {
   uint32_t dims[IR_MAX_RANK];
   ir_encoding encoding;
   ir_role role;
-  int32_t layer;            /* -1 where it has no meaning */
-  ir_static* source;        /* IR_STATIC of float meaning, else NULL */
-  const int32_t* integers;  /* IR_STATIC of I32 (constants), else NULL */
-  int32_t producer;         /* operator id, or -1 */
+  int32_t layer;           /* -1 where it has no meaning */
+  ir_static* source;       /* IR_STATIC of float meaning, else NULL */
+  const int32_t* integers; /* IR_STATIC of I32 (constants), else NULL */
+  int32_t producer;        /* operator id, or -1 */
 } ir_tensor;
 
 uint64_t ir_tensor_elements(const ir_tensor* tensor);
 
 /* Operators. Inputs and outputs by position. x, y: activations; W, B: statics. */
 typedef enum ir_op_kind {
-  IR_GATHER,      /* table [V, ...], indices I32 -> [indices..., ...]; axis attribute, 0 here */
-  IR_RMS_NORM,    /* x, gamma [E], beta [E] (zeros; QNN before 2.49 needs it) -> y; epsilon; over the last axis */
-  IR_LAYER_NORM,  /* x, gamma [E], beta [E] -> y; epsilon; over the last axis */
-  IR_CONV2D,      /* x [1,H,W,K], W [1,1,K,N] (see below), optional bias [N] -> y [1,H,W,N]; 1x1, stride 1: a linear layer.
+  IR_GATHER,     /* table [V, ...], indices I32 -> [indices..., ...]; axis attribute, 0 here */
+  IR_RMS_NORM,   /* x, gamma [E], beta [E] (zeros; QNN before 2.49 needs it) -> y; epsilon; over the last axis */
+  IR_LAYER_NORM, /* x, gamma [E], beta [E] -> y; epsilon; over the last axis */
+  IR_CONV2D,     /* x [1,H,W,K], W [1,1,K,N] (see below), optional bias [N] -> y [1,H,W,N]; 1x1, stride 1: a linear layer.
                      The static's logical matrix is [N rows, K cols] (as checkpoints store it); the QNN layout is its transpose. */
-  IR_MATMUL,      /* a [..., M, K] (or transposed), b [..., K, N] (or transposed) -> [..., M, N]; batch dims equal */
-  IR_ADD,         /* broadcasting, as the next two */
+  IR_MATMUL,     /* a [..., M, K] (or transposed), b [..., K, N] (or transposed) -> [..., M, N]; batch dims equal */
+  IR_ADD,        /* broadcasting, as the next two */
   IR_SUBTRACT,
   IR_MULTIPLY,
   IR_SIGMOID,
   IR_TANH,
-  IR_GELU,        /* exact (erf) form; the tanh form is built from IR_TANH where a family needs it and QNN's op differs */
-  IR_SOFTMAX,     /* over the last axis; y = softmax(x * beta), beta 1 */
-  IR_CONCAT,      /* n inputs; axis */
-  IR_SLICE,       /* StridedSlice with stride 1: begin[rank], end[rank] */
+  IR_GELU,    /* exact (erf) form; the tanh form is built from IR_TANH where a family needs it and QNN's op differs */
+  IR_SOFTMAX, /* over the last axis; y = softmax(x * beta), beta 1 */
+  IR_CONCAT,  /* n inputs; axis */
+  IR_SLICE,   /* StridedSlice with stride 1: begin[rank], end[rank] */
   IR_RESHAPE,
-  IR_TRANSPOSE,   /* perm[rank]: output dim i is input dim perm[i] */
-  IR_CONVERT,     /* same reals, other encoding (and storage type); identity in float */
+  IR_TRANSPOSE, /* perm[rank]: output dim i is input dim perm[i] */
+  IR_CONVERT,   /* same reals, other encoding (and storage type); identity in float */
   IR_OP_KIND_COUNT
 } ir_op_kind;
 
@@ -154,10 +154,14 @@ typedef struct ir_op {
   int32_t* inputs; /* tensor ids */
   int32_t output;  /* every operator here has one output */
   union {
-    float epsilon;                                    /* norms */
-    int32_t axis;                                     /* concat, gather */
-    struct { bool transpose_a, transpose_b; } matmul;
-    struct { uint32_t begin[IR_MAX_RANK], end[IR_MAX_RANK]; } slice;
+    float epsilon; /* norms */
+    int32_t axis;  /* concat, gather */
+    struct {
+      bool transpose_a, transpose_b;
+    } matmul;
+    struct {
+      uint32_t begin[IR_MAX_RANK], end[IR_MAX_RANK];
+    } slice;
     uint32_t perm[IR_MAX_RANK];
   } attr;
 } ir_op;
@@ -168,7 +172,7 @@ typedef struct ir_graph {
   uint32_t n_tensors, tensor_capacity;
   ir_tensor** tensors; /* stable pointers */
   uint32_t n_ops, op_capacity;
-  ir_op** ops;         /* in execution order; op->id equals its index */
+  ir_op** ops; /* in execution order; op->id equals its index */
   uint32_t n_inputs, n_outputs;
   int32_t* inputs;  /* tensor ids in boundary order: tokens, mask(s), positions, keys by layer, values by layer */
   int32_t* outputs; /* logits, keys by layer, values by layer */
@@ -191,10 +195,10 @@ genai_status* ir_graph_add_static(ir_graph* graph, const char* name, uint32_t ra
 /* Marks an intermediate as an output, appended to the boundary. */
 genai_status* ir_graph_mark_output(ir_graph* graph, ir_tensor* tensor, ir_role role, int32_t layer) GENAI_MUST_USE;
 /* Adds an operator that writes `output`. Attributes are zero: set them on *out. */
-genai_status* ir_graph_add_op(ir_graph* graph, ir_op_kind kind, const char* name, const int32_t* inputs, uint32_t n_inputs,
-                              int32_t output, ir_op** out) GENAI_MUST_USE;
+genai_status* ir_graph_add_op(ir_graph* graph, ir_op_kind kind, const char* name, const int32_t* inputs, uint32_t n_inputs, int32_t output,
+                              ir_op** out) GENAI_MUST_USE;
 ir_tensor* ir_graph_find(const ir_graph* graph, const char* name); /* NULL when absent */
-ir_op* ir_graph_find_op(const ir_graph* graph, const char* name); /* NULL when absent */
+ir_op* ir_graph_find_op(const ir_graph* graph, const char* name);  /* NULL when absent */
 ir_tensor* ir_graph_find_role(const ir_graph* graph, ir_role role, int32_t layer);
 /* Takes an operator out: its consumers read `replacement` instead of its output. The output tensor must not be a boundary tensor unless
  * `replacement` takes its place there. Ids of later operators move down by one. */

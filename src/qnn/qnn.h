@@ -52,7 +52,7 @@ typedef struct qnn_compile_options {
   bool float16;                /* float graphs computed in half precision */
   thread_pool* pool;           /* quantizes the weights; NULL: the calling thread */
   const progress_sink* progress;
-  const cancel_token* cancel; /* polled between vendor calls: none of them can be interrupted */
+  const cancel_token* cancel;       /* polled between vendor calls: none of them can be interrupted */
   void (*sources_read)(void* user); /* called once, when no static will be read any more; NULL: none */
   void* sources_read_user;
 } qnn_compile_options;

@@ -46,7 +46,7 @@ genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, thread_po
 typedef struct calibration calibration;
 typedef struct calibration_options {
   uint32_t max_tokens_per_pass; /* AR length of the calibration graph; 0 = 512 */
-  const recipe* how; /* the recipe that the ranges are for: it says which rotations the graph has */
+  const recipe* how;            /* the recipe that the ranges are for: it says which rotations the graph has */
   thread_pool* pool;
   const progress_sink* progress;
   const cancel_token* cancel;

@@ -20,7 +20,7 @@ void decoder_set_sliding_window(decoder* self, uint32_t window);
 uint32_t decoder_context_length(const decoder* self);
 uint32_t decoder_vocab_size(const decoder* self);
 uint32_t decoder_largest_ar(const decoder* self); /* tokens a call of the widest graph takes */
-uint32_t decoder_position(const decoder* self); /* tokens in the cache */
+uint32_t decoder_position(const decoder* self);   /* tokens in the cache */
 void decoder_reset(decoder* self);
 genai_status* decoder_rewind(decoder* self, uint32_t position) GENAI_MUST_USE; /* forgets tokens from `position` on */
 
@@ -35,13 +35,13 @@ genai_status* decoder_run(decoder* self, const int32_t* ids, size_t count, bool 
 /* The same through graphs of exactly this AR length (for tests and measurement). */
 genai_status* decoder_run_with(decoder* self, uint32_t ar_length, const int32_t* ids, size_t count, bool all_logits,
                                decoder_logits_sink sink, void* user, const cancel_token* cancel) GENAI_MUST_USE;
-uint64_t decoder_calls(const decoder* self);          /* executor calls so far */
-double decoder_execute_seconds(const decoder* self);  /* seconds inside executors so far */
+uint64_t decoder_calls(const decoder* self);         /* executor calls so far */
+double decoder_execute_seconds(const decoder* self); /* seconds inside executors so far */
 
 typedef struct sampling_options {
-  float temperature; /* 0: greedy */
-  uint32_t top_k;    /* 0: off */
-  float top_p;       /* 1: off */
+  float temperature;        /* 0: greedy */
+  uint32_t top_k;           /* 0: off */
+  float top_p;              /* 1: off */
   float repetition_penalty; /* 1: off; negatives are multiplied, positives divided */
   uint64_t seed;
 } sampling_options;
@@ -60,9 +60,9 @@ typedef enum generate_end { GENERATE_STOP_TOKEN, GENERATE_MAX_TOKENS, GENERATE_C
 typedef struct generate_result {
   generate_end end;
   uint32_t prompt_tokens, new_tokens;
-  double ttft_seconds;    /* from the call to the first token */
+  double ttft_seconds;                    /* from the call to the first token */
   double prefill_seconds, decode_seconds; /* decode: from the first token to the last */
-  double execute_seconds; /* inside executors */
+  double execute_seconds;                 /* inside executors */
 } generate_result;
 
 /* Continues the sequence with `prompt`; each new id goes to `on_token` (stop ids do not), which returns false to end. */
