@@ -2,7 +2,6 @@
 #ifndef GENAI_TESTS_SUPPORT_H
 #define GENAI_TESTS_SUPPORT_H
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* After its prerequisites; the comment keeps the formatter from sorting it before them. */
+#include <cmocka.h>
 
 #include "genai/status.h"
 
