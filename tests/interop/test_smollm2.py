@@ -55,7 +55,7 @@ def logits(model, ids, where, folder, *more):
 
 
 def chat_ids(prompt):
-    return json.loads(genai("tokenize", MODEL, "--chat", "--text", prompt))["ids"]
+    return json.loads(genai("tokenize", MODEL, "--chat", prompt))["ids"]
 
 
 def test_device_artifact(folder):
@@ -103,7 +103,7 @@ def test_answers(folder):
     done = json.loads(
         genai(
             *["run", MODEL, "--soc", "SM8650", "--from", "inference", "--artifact-dir", folder, "--name", "smollm2", "--json"],
-            *["--prompt", PROMPTS[0], "--prompt", PROMPTS[1], "--max-new-tokens", 8],
+            *["--prompt", PROMPTS[0], "--prompt", PROMPTS[1], "--max-new-tokens", 7],
         )
     )
     first, second = done["results"]
