@@ -9,6 +9,7 @@ References: Hugging Face tokenizers (tokenizers.json, splits.json, normalizers.j
 import base64
 import io
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -62,8 +63,9 @@ def characters(size, pre, byte_fallback=False, added=()):
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=byte_fallback, fuse_unk=byte_fallback))
     tokenizer.pre_tokenizer = pre
     first = ["<unk>", "<s>", "</s>"] + (["<0x%02X>" % i for i in range(256)] if byte_fallback else []) + list(added)
-    trainer = trainers.BpeTrainer(vocab_size=len(first) + size, special_tokens=first, limit_alphabet=120, show_progress=False)
-    tokenizer.train_from_iterator(TRAINING, trainer)
+    trainer = trainers.BpeTrainer(vocab_size=len(first) + size, special_tokens=first, show_progress=False)
+    # Other characters than these are unknown to the vocabulary. (The trainer's own limit on the alphabet picks among equals at random.)
+    tokenizer.train_from_iterator(["".join(c for c in text if " " <= c <= "~" or "à" <= c <= "ï") for text in TRAINING], trainer)
     # The trainer marks byte tokens special; real files do not.
     state = json.loads(tokenizer.to_str())
     state["added_tokens"] = [token for token in state["added_tokens"] if not token["content"].startswith("<0x")]
@@ -189,16 +191,19 @@ def make_unigrams(charsmap):
 
 
 def train_sentencepiece(out, name, **options):
+    here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         rules = options.pop("rules", None)
         if rules:
             path = pathlib.Path(folder) / "rules.tsv"
+            os.chdir(folder)  # the model records the name as it is given
             path.write_text("".join("%s\t%s\n" % (" ".join("%X" % ord(c) for c in a), " ".join("%X" % ord(c) for c in b)) for a, b in rules))
-            options["normalization_rule_tsv"] = str(path)
+            options["normalization_rule_tsv"] = path.name
         model = io.BytesIO()
         lines = [line for text in TRAINING for line in text.split("\n") if line.strip() and sum(c < "\x7f" for c in line) > 0.9 * len(line)]
         sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, minloglevel=2, hard_vocab_limit=False,
                                                  character_coverage=0.98, num_threads=1, **options)
+        os.chdir(here)
     data = model.getvalue()
     if out:
         (out / (name + ".model")).write_bytes(data)
@@ -278,6 +283,52 @@ def enumerate_byte_alphabet():
     return [(b, chr(b)) for b in printable] + [(b, chr(256 + n)) for n, b in enumerate(others)]
 
 
+def make_gguf(out):
+    """A byte-level vocabulary and one with scores, as llama.cpp's converters write them; no tensors."""
+    import gguf
+    tokenizer = byte_level(300, [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.add_special_tokens(special("<|im_start|>", "<|im_end|>"))
+    tokenizer.add_tokens([AddedToken("<think>", normalized=False)])
+    state = json.loads(tokenizer.to_str())
+    contents = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+    added = {token["content"]: 3 if token["special"] else 4 for token in state["added_tokens"]}
+    writer = gguf.GGUFWriter(str(out / "bytes.gguf"), "llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(contents)
+    writer.add_token_types([added.get(content, 1) for content in contents])
+    writer.add_token_merges([" ".join(merge) for merge in state["model"]["merges"]])
+    writer.add_bos_token_id(tokenizer.token_to_id("<|im_start|>"))
+    writer.add_eos_token_id(tokenizer.token_to_id("<|im_end|>"))
+    writer.add_add_bos_token(True)
+    writer.add_chat_template("{{ messages }}")
+    finish_gguf(writer)
+    cases = []
+    for text in TEXTS + ["<|im_start|>a<think>b<|im_end|>", "Call 123 please"]:
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        cases.append([text, ids, tokenizer.decode(ids, skip_special_tokens=False)])
+    entries = [{"name": "bytes", "cases": cases}]
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(out / "llama.model"))
+    size = processor.get_piece_size()
+    kinds = [2 if processor.is_unknown(i) else 3 if processor.is_control(i) else 6 if processor.is_byte(i) else 1 for i in range(size)]
+    writer = gguf.GGUFWriter(str(out / "scores.gguf"), "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([processor.id_to_piece(i) for i in range(size)])
+    writer.add_token_scores([processor.get_score(i) for i in range(size)])
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(processor.unk_id())
+    finish_gguf(writer)
+    entries.append({"name": "scores", "cases": [[text, processor.encode(text), processor.decode(processor.encode(text))] for text in TEXTS]})
+    write(out / "gguf.json", {"reference": f"tokenizers {tokenizers.__version__}, sentencepiece {sentencepiece.__version__}"}, entries)
+
+
+def finish_gguf(writer):
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+
+
 def make_splits(out):
     patterns = [GPT2, LLAMA3, QWEN2, QWEN35, DIGITS_ANY, SEED, BAILING, O200K, TEKKEN, DEEPSEEK3]
     texts = TEXTS + corpus([], 170, seed=3, scale=0.5)[len(FIXED):]
@@ -319,7 +370,7 @@ def write(path, head, entries):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
     from sentencepiece import sentencepiece_model_pb2
     proto = sentencepiece_model_pb2.ModelProto()
@@ -339,6 +390,7 @@ def main():
     make_splits(out)
     make_normalizers(out, charsmap)
     make_sentencepiece(out)
+    make_gguf(out)
     make_ranked(out)
 
 
