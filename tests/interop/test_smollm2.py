@@ -111,7 +111,7 @@ def test_answer_names_paris(folder):
     assert "Paris" in answer(folder, PROMPTS[0])["text"]
 
 
-@pytest.mark.xfail(reason="not yet measured to hold on every library version", strict=False)
+@pytest.mark.xfail(reason="known gap: on the simulator the second answer begins '1. **1.1.', in float it does not", strict=False)
 def test_answer_begins_as_in_float(folder):
     given = answer(folder, PROMPTS[1])
     prompt = chat_ids(PROMPTS[1])
