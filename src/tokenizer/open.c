@@ -137,16 +137,26 @@ genai_status* tokenizer_open(const char* path, tokenizer** out) {
   return status;
 }
 
+/* The tokenizer beside a Hugging Face checkpoint, which may be named by its directory or by a file in it. */
+static genai_status* open_beside(const char* path, tokenizer** out) {
+  if (path_is_directory(path)) return open_directory(path, out);
+  char* directory = NULL;
+  GENAI_TRY(directory_of(path, &directory));
+  genai_status* status = open_directory(directory, out);
+  mem_free(directory);
+  return status;
+}
+
 genai_status* tokenizer_open_checkpoint(const checkpoint* file, tokenizer** out) {
-  const char* path = checkpoint_path(file);
   switch (checkpoint_format_of(file)) {
     case CHECKPOINT_GGUF:
       return tokenizer_load_gguf(file, out);
     case CHECKPOINT_HUGGING_FACE:
-      return path_is_directory(path) ? open_directory(path, out) : tokenizer_open(path, out);
+      return open_beside(checkpoint_path(file), out);
     case CHECKPOINT_LLAMA2C:
       break;
   }
   return genai_status_create(GENAI_ERROR_UNSUPPORTED,
-                             "%s: a llama2.c file holds no vocabulary; open the tokenizer.model it was trained with instead", path);
+                             "%s: a llama2.c file holds no vocabulary; open the tokenizer.model it was trained with instead",
+                             checkpoint_path(file));
 }

@@ -50,7 +50,7 @@ static genai_status* use(json_value root, const char* path) {
 
 static void json_tokenizers(void** state) {
   (void)state;
-  char path[] = "/tmp/genai-tokenizer-XXXXXX";
+  char path[] = P_tmpdir "/genai-tokenizer-XXXXXX";
   int descriptor = mkstemp(path);
   assert_true(descriptor >= 0);
   close(descriptor);

@@ -51,7 +51,7 @@ static void metadata_is_honoured(void** state) {
 
 /* Replaces the first `from` by `to` of the same length in a copy of a GGUF and opens that. */
 static void opened_with(const char* name, const char* from, const char* to, genai_error_kind kind, const char* needle) {
-  char path[] = "/tmp/genai-tokenizer-XXXXXX";
+  char path[] = P_tmpdir "/genai-tokenizer-XXXXXX";
   int descriptor = mkstemp(path);
   assert_true(descriptor >= 0);
   close(descriptor);

@@ -6,7 +6,7 @@ static char folder[64];
 
 static int make_folder(void** state) {
   (void)state;
-  snprintf(folder, sizeof folder, "/tmp/genai-tokenizer-XXXXXX");
+  snprintf(folder, sizeof folder, "%s/genai-tokenizer-XXXXXX", P_tmpdir);
   return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -103,6 +103,21 @@ static void formats_are_recognised_by_content(void** state) {
   assert_string_equal(tokenizer_kind(self), "byte-level BPE (tiktoken)");
   assert_true(text_view_equal_cstr(tokenizer_chat_template(self), "d")); /* of several the default one */
   assert_int_equal(tokenizer_bos_id(self), tokenizer_find(self, "<|begin|>"));
+  tokenizer_close(self);
+}
+
+/* The tokenizer of a checkpoint: beside the weights, or in the GGUF itself. */
+static void the_tokenizer_of_a_checkpoint(void** state) {
+  (void)state;
+  checkpoint* file;
+  tokenizer* self;
+  assert_ok(checkpoint_open(test_data("checkpoints/llama"), &file));
+  assert_fails(tokenizer_open_checkpoint(file, &self), GENAI_ERROR_NOT_FOUND, "holds no tokenizer"); /* the fixture has weights only */
+  checkpoint_close(file);
+  assert_ok(checkpoint_open(test_data("tokenizer/small/bytes.gguf"), &file));
+  assert_ok(tokenizer_open_checkpoint(file, &self));
+  checkpoint_close(file); /* which the tokenizer does not need any more */
+  assert_int_equal(tokenizer_find(self, "<think>"), tokenizer_vocab_size(self) - 1);
   tokenizer_close(self);
 }
 
@@ -213,7 +228,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_directory_with_tokenizer_json),   cmocka_unit_test(the_configuration_is_applied),
       cmocka_unit_test(formats_are_recognised_by_content), cmocka_unit_test(wrong_files_are_explained),
-      cmocka_unit_test(damaged_sentencepiece_models),      cmocka_unit_test(exported_files_give_the_same_ids),
+      cmocka_unit_test(the_tokenizer_of_a_checkpoint),     cmocka_unit_test(damaged_sentencepiece_models),
+      cmocka_unit_test(exported_files_give_the_same_ids),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
