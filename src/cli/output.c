@@ -29,14 +29,14 @@ static void line_locked(cli* app, const char* string) {
 }
 
 void cli_line(cli* app, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
   pthread_mutex_lock(&app->lock);
   clear_line_locked(app);
+  va_list values;
+  va_start(values, format);
   vfprintf(stderr, format, values);
+  va_end(values);
   fputc('\n', stderr);
   pthread_mutex_unlock(&app->lock);
-  va_end(values);
 }
 
 void cli_print(const text* out) {
