@@ -178,44 +178,18 @@ AMX_INLINE void multiply_loaded(void) {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-/* The six products of three by three pieces, in an order where each shares an operand with the one before. */
-AMX_INLINE void accumulate_three(const uint8_t* left, const uint8_t* right, size_t left_step, size_t right_step, size_t depth) {
-  for (size_t t = 0; t < depth; t++, left += 3 * AMX_TILE_BYTES, right += 3 * AMX_TILE_BYTES) {
-    load_left(left, left_step, 0);
-    load_right(right, right_step, 2);
-    multiply_loaded();
-    load_right(right, right_step, 0);
-    multiply_loaded();
-    load_right(right, right_step, 1);
-    multiply_loaded();
-    load_left(left, left_step, 1);
-    multiply_loaded();
-    load_right(right, right_step, 0);
-    multiply_loaded();
-    load_left(left, left_step, 2);
-    multiply_loaded();
-  }
-}
-
-/* Any number of pieces on the left, one on the right: it is loaded once. */
-AMX_INLINE void accumulate_one(const uint8_t* left, size_t left_pieces, const uint8_t* right, size_t left_step, size_t right_step,
-                               size_t depth) {
-  for (size_t t = 0; t < depth; t++, left += left_pieces * AMX_TILE_BYTES, right += AMX_TILE_BYTES) {
-    load_right(right, right_step, 0);
-    for (size_t i = 0; i < left_pieces; i++) {
-      load_left(left, left_step, i);
-      multiply_loaded();
-    }
-  }
-}
-
-AMX_INLINE void accumulate_any(const uint8_t* left, size_t left_pieces, const uint8_t* right, size_t right_pieces, size_t left_step,
-                               size_t right_step, size_t depth) {
+/* Products of pieces back and forth, so that most share an operand with the one before. */
+AMX_INLINE void accumulate(const uint8_t* left, size_t left_pieces, const uint8_t* right, size_t right_pieces, size_t depth, size_t order) {
+  size_t left_step = depth * left_pieces * AMX_TILE_BYTES, right_step = depth * right_pieces * AMX_TILE_BYTES;
   for (size_t t = 0; t < depth; t++, left += left_pieces * AMX_TILE_BYTES, right += right_pieces * AMX_TILE_BYTES) {
+    size_t loaded = right_pieces;
     for (size_t i = 0; i < left_pieces; i++) {
+      size_t count = min_size(right_pieces, order - i);
       load_left(left, left_step, i);
-      for (size_t j = 0; j < right_pieces && i + j < AMX_PIECES; j++) {
-        load_right(right, right_step, j);
+      for (size_t n = 0; n < count; n++) {
+        size_t j = i % 2 ? n : count - 1 - n;
+        if (j != loaded) load_right(right, right_step, j);
+        loaded = j;
         multiply_loaded();
       }
     }
@@ -267,7 +241,7 @@ AMX_INLINE void store_block(float* block, const amx_target* target, size_t row, 
 }
 
 AMX_CODE void amx_multiply(const uint8_t* left, size_t left_pieces, size_t rows, const uint8_t* right, size_t right_pieces, size_t columns,
-                           size_t k, const amx_target* target) {
+                           size_t k, size_t order, const amx_target* target) {
   _Alignas(64) float block[1024];
   tile_config config;
   memset(&config, 0, sizeof config);
@@ -287,12 +261,14 @@ AMX_CODE void amx_multiply(const uint8_t* left, size_t left_pieces, size_t rows,
       _tile_zero(1);
       _tile_zero(2);
       _tile_zero(3);
-      if (left_pieces == 3 && right_pieces == 3) {
-        accumulate_three(a, b, left_step, right_step, depth);
-      } else if (right_pieces == 1) {
-        accumulate_one(a, left_pieces, b, left_step, right_step, depth);
+      if (left_pieces == 2 && right_pieces == 2 && order == 2) { /* the compiler unrolls the frequent ones */
+        accumulate(a, 2, b, 2, depth, 2);
+      } else if (left_pieces == 3 && right_pieces == 3) {
+        accumulate(a, 3, b, 3, depth, 3);
+      } else if (left_pieces == 1 && right_pieces == 2) {
+        accumulate(a, 1, b, 2, depth, 3);
       } else {
-        accumulate_any(a, left_pieces, b, right_pieces, left_step, right_step, depth);
+        accumulate(a, left_pieces, b, right_pieces, depth, order);
       }
       store_block(block, target, row, column, rows, columns);
     }
@@ -319,8 +295,8 @@ void amx_pack_right_transposed(const amx_source* source, size_t columns, size_t 
 }
 
 void amx_multiply(const uint8_t* left, size_t left_pieces, size_t rows, const uint8_t* right, size_t right_pieces, size_t columns, size_t k,
-                  const amx_target* target) {
-  (void)left, (void)left_pieces, (void)rows, (void)right, (void)right_pieces, (void)columns, (void)k, (void)target;
+                  size_t order, const amx_target* target) {
+  (void)order, (void)left, (void)left_pieces, (void)rows, (void)right, (void)right_pieces, (void)columns, (void)k, (void)target;
 }
 
 #endif

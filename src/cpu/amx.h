@@ -1,8 +1,9 @@
 /* Matrix products on the tile unit of x86-64 processors that have one (AMX, bfloat16).
  *
- * A float32 is the exact sum of three bfloat16 pieces of 8 bits each, an integer of up to 16 bits of two, one of up to 8 bits of one.
- * A product of such sums keeps the piece products i + j <= 2; those left out are below 2^-24 of the largest, float32's own rounding. So
- * floats multiply as accurately as in float32, and integers exactly (in float32 accumulators), at a multiple of the vector units' speed.
+ * A bfloat16 number holds 8 bits, so an integer of up to 8 bits is one, an integer of up to 16 bits the exact sum of two, and a float32 the
+ * exact sum of three. A product of such sums is the sum of the products of their pieces, gathered in float32. With the pieces numbered by
+ * falling size, products i + j < order are formed: order 3 leaves out what is below 2^-24 of the whole, so floats multiply as in float32
+ * and integers of 16 bits exactly; order 2, with floats as two pieces, leaves 17 bits at half the cost.
  *
  * Operands are packed into tiles of 1 KiB: [tile of 16][k tile of 32][piece], zero-padded. The left operand holds rows with k innermost,
  * the right one holds columns with pairs of k innermost, as the instruction reads them. */
@@ -53,8 +54,8 @@ typedef struct amx_target {
   const float* row_bias;  /* NULL: 0 */
 } amx_target;
 
-/* left [rows][k] times right [k][columns], both packed. */
+/* left [rows][k] times right [k][columns], both packed; `order` is 2 or 3. */
 void amx_multiply(const uint8_t* left, size_t left_pieces, size_t rows, const uint8_t* right, size_t right_pieces, size_t columns, size_t k,
-                  const amx_target* target);
+                  size_t order, const amx_target* target);
 
 #endif

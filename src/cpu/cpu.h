@@ -20,7 +20,9 @@ typedef struct cpu_options {
   cpu_mode mode;
   thread_pool* pool;           /* NULL: the calling thread alone */
   uint64_t weight_cache_bytes; /* linear weights kept ready between calls, at most this much; the others are widened anew in each call.
-                                  Ready takes 1 to 6 bytes a weight: 4 for decoding, 6 for more rows; 1 and 2 when simulating 8 bits */
+                                  Ready takes 4 to 6 bytes a weight; when simulating 8 bits or less 2, or 1 for decoding */
+  bool fast_products;          /* float products may carry 17 bits instead of 24, where that is faster: for calibration, whose ranges do not
+                                  tell the difference */
   cpu_observer observer;       /* NULL: none */
   void* observer_user;
   const cancel_token* cancel; /* NULL: never */

@@ -22,41 +22,52 @@ genai_status* gemm_multiply(bool transpose_a, bool transpose_b, size_t m, size_t
 }
 
 CPU_INLINE float dot(const float* w, const float* x, size_t k) {
-  float lanes[2 * CPU_LANES] = {0}, total = 0;
+  cpu_lanes sums[4] = {{0}}, a, b;
+  float tail = 0;
   size_t i = 0;
-  for (; i + 2 * CPU_LANES <= k; i += 2 * CPU_LANES) {
-    for (int j = 0; j < 2 * CPU_LANES; j++) lanes[j] += w[i + j] * x[i + j];
+  for (; i + 4 * CPU_LANES <= k; i += 4 * CPU_LANES) {
+    for (int j = 0; j < 4; j++) {
+      CPU_LOAD(a, w + i + j * CPU_LANES);
+      CPU_LOAD(b, x + i + j * CPU_LANES);
+      sums[j] += a * b;
+    }
   }
-  for (; i < k; i++) total += w[i] * x[i];
-  for (int step = CPU_LANES; step > 0; step /= 2) {
-    for (int j = 0; j < step; j++) lanes[j] += lanes[j + step];
-  }
-  return total + lanes[0];
+  for (; i < k; i++) tail += w[i] * x[i];
+  sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return cpu_lane_sum(&sums[0]) + tail;
 }
 
 CPU_INLINE void dot_rows_plain(const float* w, size_t rows, size_t k, const float* x, float* y) {
   for (size_t row = 0; row < rows; row++) y[row] = dot(w + row * k, x, k);
 }
+
 CPU_HOT(dot_rows, (const float* w, size_t rows, size_t k, const float* x, float* y), (w, rows, k, x, y))
 
 void gemm_vector(const float* w, size_t rows, size_t k, const float* x, float* y) {
   dot_rows(w, rows, k, x, y);
 }
 
-CPU_INLINE void dot_rows_s8_plain(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
-  for (size_t row = 0; row < rows; row++, w += k) {
-    float lanes[4 * CPU_LANES] = {0}, total = 0;
-    size_t i = 0;
-    for (; i + 4 * CPU_LANES <= k; i += 4 * CPU_LANES) {
-      for (int j = 0; j < 4 * CPU_LANES; j++) lanes[j] += (float)w[i + j] * x[i + j];
+CPU_INLINE float dot_s8(const int8_t* w, const float* x, size_t k) {
+  cpu_lanes sums[4] = {{0}}, b;
+  cpu_lane_bytes a;
+  float tail = 0;
+  size_t i = 0;
+  for (; i + 4 * CPU_LANES <= k; i += 4 * CPU_LANES) {
+    for (int j = 0; j < 4; j++) {
+      CPU_LOAD(a, w + i + j * CPU_LANES);
+      CPU_LOAD(b, x + i + j * CPU_LANES);
+      sums[j] += __builtin_convertvector(a, cpu_lanes) * b;
     }
-    for (; i < k; i++) total += (float)w[i] * x[i];
-    for (int step = 2 * CPU_LANES; step > 0; step /= 2) {
-      for (int j = 0; j < step; j++) lanes[j] += lanes[j + step];
-    }
-    y[row] = (total + lanes[0]) * scales[one_scale ? 0 : row];
   }
+  for (; i < k; i++) tail += (float)w[i] * x[i];
+  sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return cpu_lane_sum(&sums[0]) + tail;
 }
+
+CPU_INLINE void dot_rows_s8_plain(const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y) {
+  for (size_t row = 0; row < rows; row++) y[row] = dot_s8(w + row * k, x, k) * scales[one_scale ? 0 : row];
+}
+
 CPU_HOT(dot_rows_s8, (const int8_t* w, size_t rows, size_t k, const float* x, const float* scales, bool one_scale, float* y),
         (w, rows, k, x, scales, one_scale, y))
 
@@ -66,15 +77,18 @@ void gemm_vector_s8(const int8_t* w, size_t rows, size_t k, const float* x, cons
 
 /* A strip of columns gathers in registers while k advances. */
 CPU_INLINE void strips_plain(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {
-  enum { STRIP = 4 * CPU_LANES };
+  enum { VECTORS = 4, STRIP = VECTORS * CPU_LANES };
   for (size_t i = 0; i < m; i++) {
     size_t j = 0;
     for (; j + STRIP <= n; j += STRIP) {
-      float sums[STRIP] = {0};
+      cpu_lanes sums[VECTORS] = {{0}}, part;
       for (size_t p = 0; p < k; p++) {
-        for (int q = 0; q < STRIP; q++) sums[q] += a[i * k + p] * b[p * n + j + q];
+        for (int q = 0; q < VECTORS; q++) {
+          CPU_LOAD(part, b + p * n + j + q * CPU_LANES);
+          sums[q] += part * a[i * k + p];
+        }
       }
-      for (int q = 0; q < STRIP; q++) c[i * n + j + q] = sums[q];
+      for (int q = 0; q < VECTORS; q++) CPU_STORE(c + i * n + j + q * CPU_LANES, sums[q]);
     }
     for (; j < n; j++) {
       float sum = 0;
@@ -83,6 +97,7 @@ CPU_INLINE void strips_plain(size_t m, size_t n, size_t k, const float* a, const
     }
   }
 }
+
 CPU_HOT(strips, (size_t m, size_t n, size_t k, const float* a, const float* b, float* c), (m, n, k, a, b, c))
 
 void gemm_few_rows(size_t m, size_t n, size_t k, const float* a, const float* b, float* c) {

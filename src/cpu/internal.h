@@ -92,11 +92,12 @@ cpu_need cpu_matmul_need(const cpu_executor* self, const ir_op* op);
 uint8_t* cpu_scratch_take(cpu_scratch* scratch);
 void cpu_scratch_give(cpu_scratch* scratch, const uint8_t* slot);
 
-/* bfloat16 pieces that hold the tensor's values (amx.h): those of its integers when simulating an encoding of at most 16 bits. */
+/* Whether the tensor's values are at most 16-bit integers times a scale. */
+bool cpu_has_integers(const cpu_executor* self, const ir_tensor* tensor);
+/* bfloat16 pieces that hold the tensor's integers, or its reals; those of any real; and the order of a product (amx.h). */
 size_t cpu_pieces(const cpu_executor* self, const ir_tensor* tensor);
-static inline bool cpu_has_integers(const cpu_executor* self, const ir_tensor* tensor) {
-  return cpu_pieces(self, tensor) < 3;
-}
+size_t cpu_real_pieces(const cpu_executor* self);
+size_t cpu_order(const cpu_executor* self, bool integers);
 
 /* The first failure among bodies that run on the pool. */
 typedef struct cpu_failure {

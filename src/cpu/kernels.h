@@ -2,6 +2,9 @@
 #ifndef GENAI_CPU_KERNELS_H
 #define GENAI_CPU_KERNELS_H
 
+#include <stdint.h>
+#include <string.h>
+
 #define CPU_INLINE static inline __attribute__((always_inline))
 
 /* Defines `name`, which does what the CPU_INLINE function `name`_plain does, with the widest vectors at hand. For example
@@ -46,7 +49,27 @@
 #define CPU_INDEPENDENT
 #endif
 
-/* Partial results of a reduction: one per lane, so that the order of additions is the same whatever the vector width. */
+/* Partial results of a reduction: 16 floats that the compiler keeps in vector registers of whatever width there is, so that the order of
+ * additions is always the same. (Arrays of partial results are left to the vectoriser's mood: gcc 12 and clang 14 both break them up into
+ * scalars in some loops.) Local variables only: passing them by value depends on the instruction set. */
 enum { CPU_LANES = 16 };
+typedef float cpu_lanes __attribute__((vector_size(64)));
+typedef int32_t cpu_lane_bits __attribute__((vector_size(64)));
+typedef int8_t cpu_lane_bytes __attribute__((vector_size(16)));
+
+#define CPU_LOAD(lanes, from) memcpy(&(lanes), (from), sizeof(lanes))
+#define CPU_STORE(to, lanes) memcpy((to), &(lanes), sizeof(lanes))
+#define CPU_SELECT(mask, a, b) ((cpu_lanes)(((cpu_lane_bits)(a) & (mask)) | ((cpu_lane_bits)(b) & ~(mask))))
+#define CPU_MIN(a, b) CPU_SELECT((a) < (b), a, b)
+#define CPU_MAX(a, b) CPU_SELECT((a) > (b), a, b)
+
+/* Sum of the lanes, by halves. */
+CPU_INLINE float cpu_lane_sum(const cpu_lanes* lanes) {
+  float s[CPU_LANES];
+  CPU_STORE(s, *lanes);
+  for (int j = 0; j < 8; j++) s[j] += s[j + 8];
+  for (int j = 0; j < 4; j++) s[j] += s[j + 4];
+  return (s[0] + s[2]) + (s[1] + s[3]);
+}
 
 #endif

@@ -22,8 +22,8 @@ typedef struct linear_job {
   ir_static_view view; /* of the weight, while its rows are read */
   size_t m, n, k, panel;
   bool tiles;
-  size_t x_pieces, w_pieces; /* on tiles */
-  cpu_kept kept;             /* in a form this layer reads, or none */
+  size_t x_pieces, w_pieces, order; /* on tiles */
+  cpu_kept kept;                    /* in a form this layer reads, or none */
   cpu_failure failure;
 } linear_job;
 
@@ -34,7 +34,8 @@ static linear_job make_job(const cpu_executor* self, const ir_op* op) {
                     .n = weight->dims[3],
                     .k = weight->dims[2],
                     .x_pieces = cpu_pieces(self, x),
-                    .w_pieces = cpu_pieces(self, weight)};
+                    .w_pieces = cpu_pieces(self, weight),
+                    .order = cpu_order(self, cpu_has_integers(self, x) && cpu_has_integers(self, weight))};
   job.tiles = self->has_amx && job.m > 1;
   job.panel = panel_rows(job.k, job.tiles, job.w_pieces);
   cpu_kept kept = self->kept ? self->kept[weight->id] : (cpu_kept){0};
@@ -114,7 +115,7 @@ static genai_status* run_panel_on_tiles(const linear_job* job, size_t first, siz
     }
   }
   if (call->op->n_inputs == 3) target.row_bias = call->x[2] + first;
-  amx_multiply(tiles, job->w_pieces, rows, call->self->scratch.shared, job->x_pieces, job->m, job->k, &target);
+  amx_multiply(tiles, job->w_pieces, rows, call->self->scratch.shared, job->x_pieces, job->m, job->k, job->order, &target);
   return NULL;
 }
 

@@ -12,8 +12,10 @@ typedef struct matmul_job {
   size_t block, blocks; /* rows of a block; blocks of a batch */
   bool tiles;
   size_t a_pieces, b_pieces;
-  size_t b_bytes; /* of one packed right operand */
-  float a_inverse, b_inverse, scale;
+  size_t b_bytes;             /* of one packed right operand */
+  float a_inverse, b_inverse; /* of the integers' scales; 0: reals */
+  float scale;
+  size_t order;
   cpu_failure failure;
 } matmul_job;
 
@@ -26,16 +28,18 @@ static matmul_job make_job(const cpu_executor* self, const ir_op* op) {
                     .n = out->dims[rank - 1],
                     .k = a->dims[op->attr.matmul.transpose_a ? rank - 2 : rank - 1],
                     .block = BLOCK_ROWS,
-                    .a_pieces = cpu_pieces(self, a),
-                    .b_pieces = cpu_pieces(self, b),
                     .scale = 1.0f};
   job.tiles = self->has_amx && !op->attr.matmul.transpose_a && job.m >= AMX_SIDE;
-  if (a->encoding.kind > IR_ENCODING_PER_TENSOR || b->encoding.kind > IR_ENCODING_PER_TENSOR) job.a_pieces = job.b_pieces = 3;
+  bool a_integers = cpu_has_integers(self, a) && a->encoding.kind == IR_ENCODING_PER_TENSOR;
+  bool b_integers = cpu_has_integers(self, b) && b->encoding.kind == IR_ENCODING_PER_TENSOR;
+  job.order = cpu_order(self, a_integers && b_integers);
+  job.a_pieces = a_integers ? cpu_pieces(self, a) : cpu_real_pieces(self);
+  job.b_pieces = b_integers ? cpu_pieces(self, b) : cpu_real_pieces(self);
   if (job.tiles) {
     while (job.block > PAIR && amx_packed_bytes(job.block, job.k, job.a_pieces) > PACKED_BYTES) job.block /= 2;
     job.b_bytes = amx_packed_bytes(job.n, job.k, job.b_pieces);
-    if (job.a_pieces < 3) job.a_inverse = 1.0f / a->encoding.scale, job.scale *= a->encoding.scale;
-    if (job.b_pieces < 3) job.b_inverse = 1.0f / b->encoding.scale, job.scale *= b->encoding.scale;
+    if (a_integers) job.a_inverse = 1.0f / a->encoding.scale, job.scale *= a->encoding.scale;
+    if (b_integers) job.b_inverse = 1.0f / b->encoding.scale, job.scale *= b->encoding.scale;
   }
   job.blocks = amx_tiles(job.m, job.block);
   return job;
@@ -57,7 +61,7 @@ static void pack_right(void* user, size_t begin, size_t end) {
     size_t columns = job->n - first < PAIR ? job->n - first : PAIR;
     const float* b = call->x[1] + batch * job->n * job->k;
     uint8_t* packed = call->self->scratch.shared + batch * job->b_bytes + amx_packed_bytes(first, job->k, job->b_pieces);
-    amx_source source = {.inverse = job->b_pieces < 3 ? &job->b_inverse : NULL, .one_inverse = true};
+    amx_source source = {.inverse = job->b_inverse != 0 ? &job->b_inverse : NULL, .one_inverse = true};
     if (call->op->attr.matmul.transpose_b) {
       source.values = b + first * job->k;
       source.stride = job->k;
@@ -79,11 +83,12 @@ static void tiles_body(void* user, size_t begin, size_t end) {
     size_t rows = job->m - first < job->block ? job->m - first : job->block;
     amx_source source = {.values = call->x[0] + (batch * job->m + first) * job->k,
                          .stride = job->k,
-                         .inverse = job->a_pieces < 3 ? &job->a_inverse : NULL,
+                         .inverse = job->a_inverse != 0 ? &job->a_inverse : NULL,
                          .one_inverse = true};
     amx_target target = {.y = call->y + (batch * job->m + first) * job->n, .stride = job->n, .scale = job->scale};
     amx_pack_left(&source, rows, job->k, job->a_pieces, packed);
-    amx_multiply(packed, job->a_pieces, rows, call->self->scratch.shared + batch * job->b_bytes, job->b_pieces, job->n, job->k, &target);
+    amx_multiply(packed, job->a_pieces, rows, call->self->scratch.shared + batch * job->b_bytes, job->b_pieces, job->n, job->k, job->order,
+                 &target);
   }
   cpu_scratch_give(&call->self->scratch, packed);
 }

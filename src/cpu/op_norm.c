@@ -13,34 +13,30 @@ typedef struct norm_job {
   float epsilon;
 } norm_job;
 
-CPU_INLINE float lane_sum(const float lanes[CPU_LANES]) {
-  float sums[CPU_LANES];
-  for (int j = 0; j < CPU_LANES; j++) sums[j] = lanes[j];
-  for (int step = CPU_LANES / 2; step > 0; step /= 2) {
-    for (int j = 0; j < step; j++) sums[j] += sums[j + step];
-  }
-  return sums[0];
-}
-
 /* Sum of (x - center)^2. */
 CPU_INLINE float sum_of_squares(const float* x, size_t width, float center) {
-  float lanes[CPU_LANES] = {0}, tail = 0;
+  cpu_lanes sums = {0}, part;
+  float tail = 0;
   size_t i = 0;
   for (; i + CPU_LANES <= width; i += CPU_LANES) {
-    for (int j = 0; j < CPU_LANES; j++) lanes[j] += (x[i + j] - center) * (x[i + j] - center);
+    CPU_LOAD(part, x + i);
+    part -= center;
+    sums += part * part;
   }
   for (; i < width; i++) tail += (x[i] - center) * (x[i] - center);
-  return lane_sum(lanes) + tail;
+  return cpu_lane_sum(&sums) + tail;
 }
 
 CPU_INLINE float sum_of(const float* x, size_t width) {
-  float lanes[CPU_LANES] = {0}, tail = 0;
+  cpu_lanes sums = {0}, part;
+  float tail = 0;
   size_t i = 0;
   for (; i + CPU_LANES <= width; i += CPU_LANES) {
-    for (int j = 0; j < CPU_LANES; j++) lanes[j] += x[i + j];
+    CPU_LOAD(part, x + i);
+    sums += part;
   }
   for (; i < width; i++) tail += x[i];
-  return lane_sum(lanes) + tail;
+  return cpu_lane_sum(&sums) + tail;
 }
 
 CPU_INLINE void scale_row(const norm_job* job, const float* x, float* y, float center, float scale) {

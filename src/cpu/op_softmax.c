@@ -10,16 +10,29 @@ typedef struct softmax_job {
 } softmax_job;
 
 CPU_INLINE float row_maximum(const float* x, size_t width) {
-  float lanes[CPU_LANES];
-  for (int j = 0; j < CPU_LANES; j++) lanes[j] = x[0];
+  cpu_lanes highs = {0}, part;
+  highs += x[0];
+  float highest = x[0];
   size_t i = 0;
   for (; i + CPU_LANES <= width; i += CPU_LANES) {
-    for (int j = 0; j < CPU_LANES; j++) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
+    CPU_LOAD(part, x + i);
+    highs = CPU_MAX(part, highs);
   }
-  float highest = lanes[0];
-  for (int j = 1; j < CPU_LANES; j++) highest = lanes[j] > highest ? lanes[j] : highest;
   for (; i < width; i++) highest = x[i] > highest ? x[i] : highest;
+  for (int j = 0; j < CPU_LANES; j++) highest = highs[j] > highest ? highs[j] : highest;
   return highest;
+}
+
+CPU_INLINE float row_sum(const float* x, size_t width) {
+  cpu_lanes sums = {0}, part;
+  float tail = 0;
+  size_t i = 0;
+  for (; i + CPU_LANES <= width; i += CPU_LANES) {
+    CPU_LOAD(part, x + i);
+    sums += part;
+  }
+  for (; i < width; i++) tail += x[i];
+  return cpu_lane_sum(&sums) + tail;
 }
 
 CPU_INLINE void softmax_rows_plain(const softmax_job* job, size_t begin, size_t end) {
@@ -30,17 +43,11 @@ CPU_INLINE void softmax_rows_plain(const softmax_job* job, size_t begin, size_t 
     float highest = row_maximum(x, width);
     CPU_INDEPENDENT
     for (size_t i = 0; i < width; i++) y[i] = vm_exp(x[i] - highest);
-    float lanes[CPU_LANES] = {0}, total = 0;
-    size_t i = 0;
-    for (; i + CPU_LANES <= width; i += CPU_LANES) {
-      for (int j = 0; j < CPU_LANES; j++) lanes[j] += y[i + j];
-    }
-    for (; i < width; i++) total += y[i];
-    for (int j = 0; j < CPU_LANES; j++) total += lanes[j];
-    float scale = 1.0f / total;
-    for (i = 0; i < width; i++) y[i] *= scale;
+    float scale = 1.0f / row_sum(y, width);
+    for (size_t i = 0; i < width; i++) y[i] *= scale;
   }
 }
+
 CPU_HOT(softmax_rows, (const softmax_job* job, size_t begin, size_t end), (job, begin, end))
 
 static void softmax_body(void* user, size_t begin, size_t end) {

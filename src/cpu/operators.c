@@ -1,4 +1,5 @@
 /* The table of operators, and what their bodies on the pool share: scratch and the first failure. */
+#include "cpu/amx.h"
 #include "cpu/internal.h"
 
 const cpu_operator cpu_operators[IR_OP_KIND_COUNT] = {
@@ -21,10 +22,21 @@ void cpu_scratch_give(cpu_scratch* scratch, const uint8_t* slot) {
   atomic_store_explicit(&scratch->taken[index], false, memory_order_release);
 }
 
+bool cpu_has_integers(const cpu_executor* self, const ir_tensor* tensor) {
+  return self->options.mode == CPU_SIMULATED && tensor->encoding.kind != IR_ENCODING_NONE && tensor->encoding.bits <= 16;
+}
+
+size_t cpu_real_pieces(const cpu_executor* self) {
+  return self->options.fast_products ? 2 : AMX_PIECES;
+}
+
+size_t cpu_order(const cpu_executor* self, bool integers) {
+  return integers ? AMX_PIECES : cpu_real_pieces(self);
+}
+
 size_t cpu_pieces(const cpu_executor* self, const ir_tensor* tensor) {
-  const ir_encoding* encoding = &tensor->encoding;
-  if (self->options.mode == CPU_FLOAT || encoding->kind == IR_ENCODING_NONE || encoding->bits > 16) return 3;
-  return encoding->bits > 8 ? 2 : 1;
+  if (!cpu_has_integers(self, tensor)) return cpu_real_pieces(self);
+  return tensor->encoding.bits <= 8 ? 1 : 2;
 }
 
 void cpu_failure_set(cpu_failure* failure, genai_status* status) {

@@ -8,32 +8,30 @@
 enum { RANGE_BLOCK = 16384 };
 
 CPU_INLINE void block_range_plain(const float* values, size_t count, float* low, float* high, bool* finite) {
-  float lows[CPU_LANES], highs[CPU_LANES], zeros[CPU_LANES] = {0};
-  for (int j = 0; j < CPU_LANES; j++) lows[j] = highs[j] = values[0];
+  cpu_lanes lows = {0}, highs, zeros = {0};
+  lows = highs = lows + values[0];
   size_t i = 0;
   for (; i + CPU_LANES <= count; i += CPU_LANES) {
-    for (int j = 0; j < CPU_LANES; j++) {
-      float x = values[i + j];
-      lows[j] = x < lows[j] ? x : lows[j];
-      highs[j] = x > highs[j] ? x : highs[j];
-      zeros[j] += x - x; /* NaN from here on when x is not finite */
-    }
+    cpu_lanes x;
+    CPU_LOAD(x, values + i);
+    lows = CPU_MIN(x, lows);
+    highs = CPU_MAX(x, highs);
+    zeros += x - x; /* NaN from here on when x is not finite */
   }
-  for (; i < count; i++) {
-    lows[0] = values[i] < lows[0] ? values[i] : lows[0];
-    highs[0] = values[i] > highs[0] ? values[i] : highs[0];
-    zeros[0] += values[i] - values[i];
-  }
-  *low = lows[0];
-  *high = highs[0];
-  float zero = zeros[0];
-  for (int j = 1; j < CPU_LANES; j++) {
+  *low = *high = values[0];
+  float zero = cpu_lane_sum(&zeros);
+  for (int j = 0; j < CPU_LANES; j++) {
     *low = lows[j] < *low ? lows[j] : *low;
     *high = highs[j] > *high ? highs[j] : *high;
-    zero += zeros[j];
+  }
+  for (; i < count; i++) {
+    *low = values[i] < *low ? values[i] : *low;
+    *high = values[i] > *high ? values[i] : *high;
+    zero += values[i] - values[i];
   }
   *finite = zero == 0.0f;
 }
+
 CPU_HOT(block_range, (const float* values, size_t count, float* low, float* high, bool* finite), (values, count, low, high, finite))
 
 /* Bounds as ordered integers, so that threads can merge them with atomic operations. */
