@@ -1,5 +1,6 @@
 /* One suite per adapter interface, run over every implementation: the engine's default adapters on the `llama` fixture, and stubs. What needs
  * Qualcomm's libraries is in test_executorch.c. */
+#include "base/memory.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_objects.h"
 #include "stubs.h"
@@ -286,6 +287,64 @@ static void an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too(v
   unload_fixture(&f);
 }
 
+static genai_status* load_and_quantize(const genai_context* context) {
+  genai_model_loader* loader = NULL;
+  genai_quantizer* quantizer = NULL;
+  genai_object* loaded = NULL;
+  genai_object* graph = NULL;
+  genai_example_inputs* inputs = NULL;
+  genai_sample_stream* data = NULL;
+  const genai_options* options = genai_context_options(context);
+  const int32_t ids[] = {1, 2, 3};
+  const int32_t* sequences[] = {ids};
+  const size_t lengths[] = {3};
+  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc, .options = options};
+  genai_status* status = executorch_loader_create(&loader);
+  if (!status) status = loader->vtable->load_model(loader, context, test_data("checkpoints/llama"), options, &loaded);
+  if (!status) status = loader->vtable->get_example_inputs(loader, context, loaded, options, &inputs);
+  if (!status) status = executorch_quantizer_create(&quantizer);
+  if (!status) status = genai_sample_stream_from_ids(sequences, lengths, 1, &data);
+  if (!status) status = quantizer->vtable->export_model(quantizer, context, loaded, inputs);
+  if (!status) status = quantizer->vtable->make_quantizer(quantizer, context, &request);
+  if (!status) status = quantizer->vtable->prepare(quantizer, context);
+  if (!status) status = quantizer->vtable->calibrate(quantizer, context, data);
+  for (size_t i = 0; !status && i < 2; i++) {
+    size_t count;
+    const genai_tensor_spec* specs = genai_example_inputs_tensors(inputs, i, &count);
+    status = quantizer->vtable->convert(quantizer, context, genai_example_inputs_graph(inputs, i), specs, count, &graph);
+    if (!status) genai_object_release(graph);
+  }
+  genai_sample_stream_release(data);
+  if (quantizer) quantizer->vtable->destroy(quantizer);
+  genai_example_inputs_release(inputs);
+  genai_object_release(loaded);
+  if (loader) loader->vtable->destroy(loader);
+  return status;
+}
+
+static void every_failed_allocation_of_the_default_adapters_is_an_error_and_leaks_nothing(void** state) {
+  (void)state;
+  genai_context* context = make_context(small_options, 3, NULL);
+  uint64_t before = mem_allocation_count();
+  assert_ok(load_and_quantize(context));
+  uint64_t allocations = mem_allocation_count() - before;
+  assert_true(allocations > 100);
+  uint64_t harmless = 0; /* giving memory back, such as a document's after parsing, may fail without harm */
+  for (uint64_t n = 1; n <= allocations; n++) {
+    mem_inject_failure(n);
+    genai_status* status = load_and_quantize(context);
+    mem_inject_failure(0);
+    const genai_status* root = status;
+    while (genai_status_cause(root)) root = genai_status_cause(root);
+    harmless += !status;
+    if (status && genai_status_kind(root) != GENAI_ERROR_OUT_OF_MEMORY)
+      fail_msg("allocation %llu of %llu: %s", (unsigned long long)n, (unsigned long long)allocations, genai_status_message(root));
+    genai_status_free(status);
+  }
+  assert_true(harmless <= allocations / 20);
+  genai_context_destroy(context);
+}
+
 /* ---- DeviceRunner ---- */
 static void check_runner_order(genai_device_runner* runner) {
   genai_context* context = make_context(NULL, 0, NULL);
@@ -368,6 +427,7 @@ int main(void) {
       cmocka_unit_test(every_quantizer_conforms),
       cmocka_unit_test(kv_outputs_and_inputs_of_all_graphs_have_identical_encodings),
       cmocka_unit_test(an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too),
+      cmocka_unit_test(every_failed_allocation_of_the_default_adapters_is_an_error_and_leaks_nothing),
       cmocka_unit_test(execute_or_pull_before_push_is_an_error),
       cmocka_unit_test(a_compiler_refuses_what_it_does_not_know),
   };
