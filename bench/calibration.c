@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cpu/cpu.h"
+#include "fail.h"
 #include "model/model.h"
 
 typedef struct ranges {
@@ -18,14 +19,6 @@ static genai_status* observe(void* user, const ir_tensor* tensor, const float* v
   float* bounds = seen->bounds + 2 * tensor->id;
   if (cpu_value_range(seen->pool, values, count, &bounds[0], &bounds[1])) return NULL;
   return genai_status_create(GENAI_ERROR_BAD_FILE, "tensor %s is not finite", tensor->name);
-}
-
-static void fail(genai_status* status) {
-  char message[2048];
-  if (!status) return;
-  genai_status_format(status, message, sizeof message);
-  fprintf(stderr, "%s\n", message);
-  exit(1);
 }
 
 int main(int argc, char** argv) {

@@ -7,14 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-
-static void fail(genai_status* status) {
-  char message[2048];
-  if (!status) return;
-  genai_status_format(status, message, sizeof message);
-  fprintf(stderr, "%s\n", message);
-  exit(1);
-}
+#include "fail.h"
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;

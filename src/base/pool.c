@@ -127,3 +127,8 @@ void thread_pool_for(thread_pool* pool, size_t count, size_t grain, pool_body bo
   while (pool->busy) pthread_cond_wait(&pool->work_done, &pool->lock);
   pthread_mutex_unlock(&pool->lock);
 }
+
+void pool_failure_set(pool_failure* failure, genai_status* status) {
+  genai_status* none = NULL;
+  if (status && !atomic_compare_exchange_strong(&failure->first, &none, status)) genai_status_free(status);
+}

@@ -99,15 +99,6 @@ size_t cpu_pieces(const cpu_executor* self, const ir_tensor* tensor);
 size_t cpu_real_pieces(const cpu_executor* self);
 size_t cpu_order(const cpu_executor* self, bool integers);
 
-/* The first failure among bodies that run on the pool. */
-typedef struct cpu_failure {
-  _Atomic(genai_status*) first;
-} cpu_failure;
-void cpu_failure_set(cpu_failure* failure, genai_status* status); /* takes `status`; NULL does nothing */
-static inline bool cpu_failed(cpu_failure* failure) {
-  return atomic_load_explicit(&failure->first, memory_order_relaxed) != NULL;
-}
-
 /* ---- statics.c ---- */
 
 /* Reads rows of a static's logical matrix as reals, in simulated mode rounded to its encoding. */

@@ -72,4 +72,16 @@ CPU_INLINE float cpu_lane_sum(const cpu_lanes* lanes) {
   return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
+CPU_INLINE float cpu_row_sum(const float* x, size_t width) {
+  cpu_lanes sums = {0}, part;
+  float tail = 0;
+  size_t i = 0;
+  for (; i + CPU_LANES <= width; i += CPU_LANES) {
+    CPU_LOAD(part, x + i);
+    sums += part;
+  }
+  for (; i < width; i++) tail += x[i];
+  return cpu_lane_sum(&sums) + tail;
+}
+
 #endif

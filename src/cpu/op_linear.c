@@ -24,7 +24,7 @@ typedef struct linear_job {
   bool tiles;
   size_t x_pieces, w_pieces, order; /* on tiles */
   cpu_kept kept;                    /* in a form this layer reads, or none */
-  cpu_failure failure;
+  pool_failure failure;
 } linear_job;
 
 static linear_job make_job(const cpu_executor* self, const ir_op* op) {
@@ -171,9 +171,9 @@ static void linear_body(void* user, size_t begin, size_t end) {
   linear_job* job = user;
   cpu_executor* self = job->call->self;
   uint8_t* scratch = cpu_scratch_take(&self->scratch);
-  for (size_t i = begin; i < end && !cpu_failed(&job->failure); i++) {
+  for (size_t i = begin; i < end && !pool_failed(&job->failure); i++) {
     size_t first = i * job->panel, rows = min_size(job->n - first, job->panel);
-    cpu_failure_set(&job->failure, run_panel(job, first, rows, (float*)(void*)scratch));
+    pool_failure_set(&job->failure, run_panel(job, first, rows, (float*)(void*)scratch));
   }
   cpu_scratch_give(&self->scratch, scratch);
 }
@@ -183,8 +183,8 @@ static void tiles_body(void* user, size_t begin, size_t end) { /* in pairs of ti
   cpu_executor* self = job->call->self;
   uint8_t* scratch = cpu_scratch_take(&self->scratch);
   size_t last = min_size(end * PAIR, job->n);
-  for (size_t first = begin * PAIR; first < last && !cpu_failed(&job->failure); first += job->panel)
-    cpu_failure_set(&job->failure, run_panel_on_tiles(job, first, min_size(last - first, job->panel), scratch));
+  for (size_t first = begin * PAIR; first < last && !pool_failed(&job->failure); first += job->panel)
+    pool_failure_set(&job->failure, run_panel_on_tiles(job, first, min_size(last - first, job->panel), scratch));
   cpu_scratch_give(&self->scratch, scratch);
 }
 
@@ -199,7 +199,7 @@ genai_status* cpu_run_linear(const cpu_call* call) {
     thread_pool_for(call->pool, amx_tiles(job.n, job.panel), cpu_grain(job.panel * job.k), linear_body, &job);
   }
   ir_static_view_close(&job.view);
-  return atomic_load(&job.failure.first);
+  return pool_failure_take(&job.failure);
 }
 
 /* ---- weights kept between calls ---- */
@@ -207,7 +207,7 @@ genai_status* cpu_run_linear(const cpu_call* call) {
 typedef struct keep_job {
   cpu_executor* self;
   linear_job layer;
-  cpu_failure failure;
+  pool_failure failure;
 } keep_job;
 
 static genai_status* keep_panel(keep_job* job, size_t first, size_t rows, uint8_t* scratch) {
@@ -228,9 +228,9 @@ static genai_status* keep_panel(keep_job* job, size_t first, size_t rows, uint8_
 static void keep_body(void* user, size_t begin, size_t end) {
   keep_job* job = user;
   uint8_t* scratch = cpu_scratch_take(&job->self->scratch);
-  for (size_t i = begin; i < end && !cpu_failed(&job->failure); i++) {
+  for (size_t i = begin; i < end && !pool_failed(&job->failure); i++) {
     size_t first = i * job->layer.panel;
-    cpu_failure_set(&job->failure, keep_panel(job, first, min_size(job->layer.n - first, job->layer.panel), scratch));
+    pool_failure_set(&job->failure, keep_panel(job, first, min_size(job->layer.n - first, job->layer.panel), scratch));
   }
   cpu_scratch_give(&job->self->scratch, scratch);
 }
@@ -257,5 +257,5 @@ genai_status* cpu_linear_keep(cpu_executor* self, const ir_op* op, uint64_t* lef
   GENAI_TRY(ir_static_view_open(job.layer.weight->source, self->options.pool, &job.layer.view));
   thread_pool_for(self->options.pool, amx_tiles(job.layer.n, job.layer.panel), 1, keep_body, &job);
   ir_static_view_close(&job.layer.view);
-  return atomic_load(&job.failure.first);
+  return pool_failure_take(&job.failure);
 }

@@ -16,7 +16,7 @@ typedef struct matmul_job {
   float a_inverse, b_inverse; /* of the integers' scales; 0: reals */
   float scale;
   size_t order;
-  cpu_failure failure;
+  pool_failure failure;
 } matmul_job;
 
 static matmul_job make_job(const cpu_executor* self, const ir_op* op) {
@@ -97,7 +97,7 @@ static void sgemm_body(void* user, size_t begin, size_t end) {
   matmul_job* job = user;
   const cpu_call* call = job->call;
   bool ta = call->op->attr.matmul.transpose_a, tb = call->op->attr.matmul.transpose_b;
-  for (size_t i = begin; i < end && !cpu_failed(&job->failure); i++) {
+  for (size_t i = begin; i < end && !pool_failed(&job->failure); i++) {
     size_t batch = i / job->blocks, first = i % job->blocks * job->block;
     size_t rows = job->m - first < job->block ? job->m - first : job->block;
     const float* a = call->x[0] + batch * job->m * job->k + (ta ? first : first * job->k);
@@ -107,8 +107,8 @@ static void sgemm_body(void* user, size_t begin, size_t end) {
       gemm_few_rows(rows, job->n, job->k, a, b, y);
       continue;
     }
-    cpu_failure_set(&job->failure,
-                    gemm_multiply(ta, tb, rows, job->n, job->k, a, ta ? job->m : job->k, b, tb ? job->k : job->n, y, job->n));
+    pool_failure_set(&job->failure,
+                     gemm_multiply(ta, tb, rows, job->n, job->k, a, ta ? job->m : job->k, b, tb ? job->k : job->n, y, job->n));
   }
 }
 
@@ -123,5 +123,5 @@ genai_status* cpu_run_matmul(const cpu_call* call) {
   } else {
     thread_pool_for(call->pool, job.batches * job.blocks, grain, sgemm_body, &job);
   }
-  return atomic_load(&job.failure.first);
+  return pool_failure_take(&job.failure);
 }

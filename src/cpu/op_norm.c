@@ -27,18 +27,6 @@ CPU_INLINE float sum_of_squares(const float* x, size_t width, float center) {
   return cpu_lane_sum(&sums) + tail;
 }
 
-CPU_INLINE float sum_of(const float* x, size_t width) {
-  cpu_lanes sums = {0}, part;
-  float tail = 0;
-  size_t i = 0;
-  for (; i + CPU_LANES <= width; i += CPU_LANES) {
-    CPU_LOAD(part, x + i);
-    sums += part;
-  }
-  for (; i < width; i++) tail += x[i];
-  return cpu_lane_sum(&sums) + tail;
-}
-
 CPU_INLINE void scale_row(const norm_job* job, const float* x, float* y, float center, float scale) {
   const float *gamma = job->gamma, *beta = job->beta;
   size_t width = job->width;
@@ -60,7 +48,7 @@ CPU_HOT(rms_rows, (const norm_job* job, size_t begin, size_t end), (job, begin, 
 CPU_INLINE void layer_rows_plain(const norm_job* job, size_t begin, size_t end) {
   for (size_t row = begin; row < end; row++) {
     const float* x = job->x + row * job->width;
-    float mean = sum_of(x, job->width) / (float)job->width;
+    float mean = cpu_row_sum(x, job->width) / (float)job->width;
     float variance = sum_of_squares(x, job->width, mean) / (float)job->width;
     scale_row(job, x, job->y + row * job->width, mean, 1.0f / sqrtf(variance + job->epsilon));
   }

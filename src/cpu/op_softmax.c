@@ -23,18 +23,6 @@ CPU_INLINE float row_maximum(const float* x, size_t width) {
   return highest;
 }
 
-CPU_INLINE float row_sum(const float* x, size_t width) {
-  cpu_lanes sums = {0}, part;
-  float tail = 0;
-  size_t i = 0;
-  for (; i + CPU_LANES <= width; i += CPU_LANES) {
-    CPU_LOAD(part, x + i);
-    sums += part;
-  }
-  for (; i < width; i++) tail += x[i];
-  return cpu_lane_sum(&sums) + tail;
-}
-
 CPU_INLINE void softmax_rows_plain(const softmax_job* job, size_t begin, size_t end) {
   size_t width = job->width;
   for (size_t row = begin; row < end; row++) {
@@ -43,7 +31,7 @@ CPU_INLINE void softmax_rows_plain(const softmax_job* job, size_t begin, size_t 
     float highest = row_maximum(x, width);
     CPU_INDEPENDENT
     for (size_t i = 0; i < width; i++) y[i] = vm_exp(x[i] - highest);
-    float scale = 1.0f / row_sum(y, width);
+    float scale = 1.0f / cpu_row_sum(y, width);
     for (size_t i = 0; i < width; i++) y[i] *= scale;
   }
 }

@@ -38,8 +38,3 @@ size_t cpu_pieces(const cpu_executor* self, const ir_tensor* tensor) {
   if (!cpu_has_integers(self, tensor)) return cpu_real_pieces(self);
   return tensor->encoding.bits <= 8 ? 1 : 2;
 }
-
-void cpu_failure_set(cpu_failure* failure, genai_status* status) {
-  genai_status* none = NULL;
-  if (status && !atomic_compare_exchange_strong(&failure->first, &none, status)) genai_status_free(status);
-}

@@ -14,11 +14,6 @@ static bool reads_by_rows(const ir_graph* graph, const ir_op* op, uint32_t input
   return op->kind == IR_GATHER && input == 0 && tensor->source->rows == tensor->dims[0] && !tensor->source->rotate_rows;
 }
 
-static bool is_linear_weight(const ir_tensor* tensor) {
-  return tensor->rank == 4 && tensor->dims[0] == 1 && tensor->dims[1] == 1 && tensor->source->rows == tensor->dims[3] &&
-         tensor->source->cols == tensor->dims[2];
-}
-
 /* Symmetric, so that a run of `count` values has one scale and no offset; the static's range is the narrow one. */
 static void round_run(const ir_tensor* tensor, float scale, float* values, size_t count) {
   rounding_range range = rounding_range_of(tensor->dtype, &tensor->encoding, true);
@@ -57,7 +52,7 @@ static void round_rows(const ir_tensor* tensor, uint64_t row, uint64_t count, fl
       for (size_t i = 0; i < (size_t)count * cols; i++)
         values[i] = rounding_apply_wide(values[i], (double)encoding->scale, encoding->offset, range);
     }
-  } else if (encoding->kind != IR_ENCODING_NONE && is_linear_weight(tensor)) {
+  } else if (encoding->kind != IR_ENCODING_NONE && ir_static_is_linear(tensor)) {
     for (uint64_t r = 0; r < count; r++) round_weight_row(tensor, row + r, values + r * cols);
   } else if (encoding->kind == IR_ENCODING_PER_CHANNEL) { /* runs of equal channel in the tensor's own order */
     size_t run = cpu_span(tensor, (uint32_t)encoding->axis + 1, tensor->rank), total = (size_t)count * cols;
@@ -88,7 +83,7 @@ typedef struct load_job {
   const ir_tensor* tensor;
   ir_static_view view;
   float* out;
-  cpu_failure failure;
+  pool_failure failure;
 } load_job;
 
 enum { LOAD_ROWS = 64 };
@@ -98,7 +93,7 @@ static void load_rows(void* user, size_t begin, size_t end) {
   uint64_t first = (uint64_t)begin * LOAD_ROWS, last = (uint64_t)end * LOAD_ROWS;
   if (last > job->tensor->source->rows) last = job->tensor->source->rows;
   float* out = job->out + first * job->tensor->source->cols;
-  cpu_failure_set(&job->failure, cpu_static_view_rows(job->self, job->tensor, &job->view, first, last - first, out));
+  pool_failure_set(&job->failure, cpu_static_view_rows(job->self, job->tensor, &job->view, first, last - first, out));
 }
 
 static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
@@ -114,7 +109,7 @@ static genai_status* load_static(cpu_executor* self, const ir_tensor* tensor) {
     status = cpu_static_view_rows(self, tensor, &job.view, 0, tensor->source->rows, values);
   } else if (!status) {
     thread_pool_for(self->options.pool, blocks, cpu_grain(LOAD_ROWS * (size_t)tensor->source->cols), load_rows, &job);
-    status = atomic_load(&job.failure.first);
+    status = pool_failure_take(&job.failure);
   }
   ir_static_view_close(&job.view);
   if (status) {

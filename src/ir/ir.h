@@ -212,6 +212,9 @@ genai_status* ir_graph_verify(const ir_graph* graph) GENAI_MUST_USE;
 /* A readable listing, one operator a line. */
 genai_status* ir_graph_print(const ir_graph* graph, text* out) GENAI_MUST_USE;
 
+/* Whether a static has the shape of a linear weight, [1, 1, K, N] over a logical matrix [N, K]. */
+bool ir_static_is_linear(const ir_tensor* tensor);
+
 /* Reads rows [row, row + count) of the logical matrix into out[count][cols]. A stored vector serves as a matrix of one row or, when
  * cols is 1, of one column. */
 genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t count, float* out) GENAI_MUST_USE;

@@ -1,7 +1,6 @@
 /* Where the values of statics come from: rows of a checkpoint tensor in the order and with the scale their `ir_static` says, read as F32
  * or turned into the bytes of the tensor's storage type and layout. Choosing the encodings is src/quantize's part. */
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/pool.h"
@@ -22,6 +21,11 @@ static uint64_t stored_row(const ir_static* source, uint64_t row) {
   }
   if (source->group_rows) row = row / source->group_rows * source->group_stride + row % source->group_rows;
   return source->first_row + row;
+}
+
+bool ir_static_is_linear(const ir_tensor* tensor) {
+  return tensor->rank == 4 && tensor->dims[0] == 1 && tensor->dims[1] == 1 && tensor->source->rows == tensor->dims[3] &&
+         tensor->source->cols == tensor->dims[2];
 }
 
 static uint64_t stored_cols(const checkpoint_tensor* tensor) {
@@ -64,12 +68,15 @@ static genai_status* read_matrix(const ir_static* source, uint64_t row, uint64_t
   return NULL;
 }
 
+static genai_status* check_rows(const ir_static* source, uint64_t row, uint64_t count) {
+  if (row <= source->rows && count <= source->rows - row) return NULL;
+  return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "rows %llu to %llu of a static of %llu rows", (unsigned long long)row,
+                             (unsigned long long)(row + count), (unsigned long long)source->rows);
+}
+
 /* As ir_static_read, before the rows are rotated among each other. */
 static genai_status* read_unmixed(const ir_static* source, uint64_t row, uint64_t count, float* out) {
-  if (row > source->rows || count > source->rows - row) {
-    return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "rows %llu to %llu of a static of %llu rows", (unsigned long long)row,
-                               (unsigned long long)(row + count), (unsigned long long)source->rows);
-  }
+  GENAI_TRY(check_rows(source, row, count));
   size_t elements = (size_t)(count * source->cols);
   if (!source->tensor) {
     memcpy(out, source->constants + row * source->cols, elements * sizeof *out);
@@ -101,18 +108,12 @@ genai_status* ir_static_read(const ir_static* source, uint64_t row, uint64_t cou
 typedef struct mixing {
   const ir_static* source;
   float* whole;
-  _Atomic(genai_status*) failure;
+  pool_failure failure;
 } mixing;
-
-/* The first failure wins; later ones are dropped. */
-static void keep_first(_Atomic(genai_status*)* failure, genai_status* status) {
-  genai_status* none = NULL;
-  if (status && !atomic_compare_exchange_strong(failure, &none, status)) genai_status_free(status);
-}
 
 static void read_rows(void* user, size_t begin, size_t end) {
   mixing* job = user;
-  keep_first(&job->failure, read_unmixed(job->source, begin, end - begin, job->whole + begin * job->source->cols));
+  pool_failure_set(&job->failure, read_unmixed(job->source, begin, end - begin, job->whole + begin * job->source->cols));
 }
 
 enum { MIX_COLUMNS = 64 };
@@ -123,7 +124,7 @@ static void rotate_strips(void* user, size_t begin, size_t end) {
   size_t rows = (size_t)job->source->rows, cols = (size_t)job->source->cols;
   float* strip = mem_realloc_array(NULL, rows * MIX_COLUMNS, sizeof *strip);
   float* scratch = mem_realloc_array(NULL, rotation_scratch(job->source->rotate_rows) * MIX_COLUMNS, sizeof *scratch);
-  if (!strip || !scratch) keep_first(&job->failure, genai_status_out_of_memory());
+  if (!strip || !scratch) pool_failure_set(&job->failure, genai_status_out_of_memory());
   for (size_t s = begin; s < end && strip && scratch; ++s) {
     size_t first = s * MIX_COLUMNS, width = cols - first < MIX_COLUMNS ? cols - first : MIX_COLUMNS;
     for (size_t r = 0; r < rows; ++r) memcpy(strip + r * width, job->whole + r * cols + first, width * sizeof *strip);
@@ -143,8 +144,8 @@ genai_status* ir_static_view_open(const ir_static* source, struct thread_pool* p
     if (!view.whole) return genai_status_out_of_memory();
     mixing job = {.source = source, .whole = view.whole};
     thread_pool_for(pool, (size_t)source->rows, 16, read_rows, &job);
-    if (!atomic_load(&job.failure)) thread_pool_for(pool, (size_t)((source->cols + MIX_COLUMNS - 1) / MIX_COLUMNS), 1, rotate_strips, &job);
-    genai_status* status = atomic_load(&job.failure);
+    if (!pool_failed(&job.failure)) thread_pool_for(pool, (size_t)((source->cols + MIX_COLUMNS - 1) / MIX_COLUMNS), 1, rotate_strips, &job);
+    genai_status* status = pool_failure_take(&job.failure);
     if (status) {
       ir_static_view_close(&view);
       return status;
@@ -157,10 +158,7 @@ genai_status* ir_static_view_open(const ir_static* source, struct thread_pool* p
 genai_status* ir_static_view_read(const ir_static_view* view, uint64_t row, uint64_t count, float* out) {
   const ir_static* source = view->source;
   if (!view->whole) return ir_static_read(source, row, count, out);
-  if (row > source->rows || count > source->rows - row) {
-    return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "rows %llu to %llu of a static of %llu rows", (unsigned long long)row,
-                               (unsigned long long)(row + count), (unsigned long long)source->rows);
-  }
+  GENAI_TRY(check_rows(source, row, count));
   memcpy(out, view->whole + row * source->cols, (size_t)(count * source->cols) * sizeof *out);
   return NULL;
 }
@@ -194,7 +192,7 @@ typedef struct target {
   float low, high; /* integer range, small types */
   double wide;     /* largest magnitude of S32 */
   uint8_t* out;
-  _Atomic(genai_status*) failure;
+  pool_failure failure;
 } target;
 
 static genai_status* choose_range(const ir_tensor* tensor, target* to) {
@@ -352,20 +350,15 @@ static genai_status* store_linear_tile(const target* to, uint64_t first, size_t 
   return NULL;
 }
 
-static bool is_linear(const ir_tensor* tensor) {
-  return tensor->rank == 4 && tensor->dims[0] == 1 && tensor->dims[1] == 1 && tensor->source->rows == tensor->dims[3] &&
-         tensor->source->cols == tensor->dims[2];
-}
-
 static void materialize_tiles(void* user, size_t begin, size_t end) {
   target* to = user;
   const ir_static* source = to->tensor->source;
-  bool linear = is_linear(to->tensor);
+  bool linear = ir_static_is_linear(to->tensor);
   size_t tile = TILE * (size_t)source->cols;
   float* values = mem_realloc_array(NULL, tile, sizeof *values);
   uint8_t* bytes = values ? mem_alloc(tile) : NULL;
   genai_status* status = bytes ? NULL : genai_status_out_of_memory();
-  for (size_t i = begin; i < end && !status && !atomic_load(&to->failure); ++i) {
+  for (size_t i = begin; i < end && !status && !pool_failed(&to->failure); ++i) {
     uint64_t first = (uint64_t)i * TILE, left = source->rows - first;
     size_t rows = (size_t)(left < TILE ? left : TILE);
     if (linear) {
@@ -377,7 +370,7 @@ static void materialize_tiles(void* user, size_t begin, size_t end) {
   }
   mem_free(bytes);
   mem_free(values);
-  keep_first(&to->failure, status);
+  pool_failure_set(&to->failure, status);
 }
 
 genai_status* ir_static_materialize(const ir_tensor* tensor, struct thread_pool* pool, void* out) {
@@ -390,15 +383,15 @@ genai_status* ir_static_materialize(const ir_tensor* tensor, struct thread_pool*
   }
   target to = {.tensor = tensor, .out = out};
   GENAI_TRY(choose_range(tensor, &to));
-  if (tensor->encoding.kind == IR_ENCODING_BLOCK_EXPANSION && !is_linear(tensor)) {
+  if (tensor->encoding.kind == IR_ENCODING_BLOCK_EXPANSION && !ir_static_is_linear(tensor)) {
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "static %s has block scales but is not a linear weight", tensor->name);
   }
-  if (tensor->dtype == IR_S32 && is_linear(tensor)) {
+  if (tensor->dtype == IR_S32 && ir_static_is_linear(tensor)) {
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "static %s: a linear weight cannot be stored as s32", tensor->name);
   }
   /* A column of scalars would make tiles of 64 elements that each read the whole vector. */
   const ir_static* source = tensor->source;
-  if (source->cols == 1 && !is_linear(tensor)) {
+  if (source->cols == 1 && !ir_static_is_linear(tensor)) {
     float* values = mem_realloc_array(NULL, (size_t)source->rows, sizeof *values);
     if (!values) return genai_status_out_of_memory();
     genai_status* status = ir_static_read(source, 0, source->rows, values);
@@ -409,5 +402,5 @@ genai_status* ir_static_materialize(const ir_tensor* tensor, struct thread_pool*
   GENAI_TRY(ir_static_view_open(source, pool, &to.view));
   thread_pool_for(pool, (size_t)((source->rows + TILE - 1) / TILE), 1, materialize_tiles, &to);
   ir_static_view_close(&to.view);
-  return atomic_load(&to.failure);
+  return pool_failure_take(&to.failure);
 }

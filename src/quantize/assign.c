@@ -247,9 +247,8 @@ static genai_status* remove_converts(ir_graph* graph, const ir_graph* reference)
   for (uint32_t i = 0; i < graph->n_ops;) {
     const ir_op* op = graph->ops[i];
     ir_role role = graph->tensors[op->output]->role;
-    bool keep = op->kind != IR_CONVERT || (role != IR_ROLE_KEY_OUT && role != IR_ROLE_VALUE_OUT) ||
-                (reference && ir_graph_find(reference, graph->tensors[op->output]->name) &&
-                 ir_graph_find(reference, graph->tensors[op->output]->name)->producer >= 0);
+    const ir_tensor* same = reference ? ir_graph_find(reference, graph->tensors[op->output]->name) : NULL;
+    bool keep = op->kind != IR_CONVERT || (role != IR_ROLE_KEY_OUT && role != IR_ROLE_VALUE_OUT) || (same && same->producer >= 0);
     if (keep) {
       i++;
     } else {
@@ -309,7 +308,7 @@ static genai_status* copy_encoding(ir_graph* graph, ir_tensor* to, const ir_tens
 genai_status* quantize_graph_like(ir_graph* graph, const ir_graph* reference) {
   bool rotated;
   if (reference->residual_rotation) GENAI_TRY(rotate_residual(graph, &rotated));
-  if (ir_graph_find(reference, EMBEDDING_CODES)) GENAI_TRY(split_embedding(graph, NULL));
+  if (ir_graph_find(reference, EMBEDDING_CODES)) GENAI_TRY(split_embedding_like(graph, reference));
   GENAI_TRY(remove_converts(graph, reference));
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
     ir_tensor* tensor = graph->tensors[i];

@@ -2,45 +2,22 @@
  * row gets its own: x = codes[token] * scales[token]. Halves the table against 16 bits. */
 #include "quantize/embedding.h"
 
-#include <math.h>
-#include <stdatomic.h>
-#include <string.h>
+#include "quantize/weights.h"
 
-#include "quantize/quantize.h"
+typedef struct magnitude_job {
+  size_t cols;
+  float* magnitudes; /* [rows] */
+} magnitude_job;
 
-typedef struct row_ends {
-  const ir_static* source;
-  float* magnitude; /* [rows] */
-  _Atomic(genai_status*) failure;
-} row_ends;
-
-enum { ROWS_PER_TILE = 64 };
-
-static void measure_rows(void* user, size_t begin, size_t end) {
-  row_ends* job = user;
-  const ir_static* source = job->source;
-  size_t cols = (size_t)source->cols;
-  float* rows = mem_realloc_array(NULL, cols * ROWS_PER_TILE, sizeof *rows);
-  genai_status* status = rows ? NULL : genai_status_out_of_memory();
-  for (size_t tile = begin; tile < end && !status; tile++) {
-    uint64_t first = (uint64_t)tile * ROWS_PER_TILE;
-    uint64_t count = source->rows - first < ROWS_PER_TILE ? source->rows - first : ROWS_PER_TILE;
-    status = ir_static_read(source, first, count, rows);
-    for (uint64_t r = 0; !status && r < count; r++) {
-      float largest = 1e-10f; /* a row of zeros stays zero under any scale */
-      for (size_t c = 0; c < cols; c++) {
-        float magnitude = fabsf(rows[r * cols + c]);
-        largest = magnitude > largest ? magnitude : largest;
-      }
-      job->magnitude[first + r] = largest;
-    }
+static void measure_rows(void* user, uint64_t first, uint64_t count, const float* rows) {
+  const magnitude_job* job = user;
+  for (uint64_t r = 0; r < count; r++) {
+    float largest = largest_magnitude(rows + r * job->cols, job->cols);
+    job->magnitudes[first + r] = largest > 1e-10f ? largest : 1e-10f; /* a row of zeros stays zero under any scale */
   }
-  mem_free(rows);
-  genai_status* none = NULL;
-  if (status && !atomic_compare_exchange_strong(&job->failure, &none, status)) genai_status_free(status);
 }
 
-static ir_op* find_lookup(const ir_graph* graph) {
+ir_op* embedding_lookup(const ir_graph* graph) {
   const ir_tensor* tokens = ir_graph_find_role(graph, IR_ROLE_TOKENS, -1);
   for (uint32_t i = 0; tokens && i < graph->n_ops; i++) {
     if (graph->ops[i]->kind == IR_GATHER && graph->ops[i]->inputs[1] == tokens->id) return graph->ops[i];
@@ -58,26 +35,32 @@ static genai_status* insert(ir_graph* graph, ir_op_kind kind, const char* name, 
   return NULL;
 }
 
-static genai_status* row_magnitudes(ir_graph* graph, const ir_static* source, thread_pool* pool, float** magnitudes, float** inverses) {
+/* The rows' scales and their inverses, [rows] each, one behind the other. */
+static genai_status* measure(ir_graph* graph, const ir_static* source, thread_pool* pool, float** out) {
   size_t rows = (size_t)source->rows;
   float* values = arena_calloc(&graph->memory, rows, 2 * sizeof *values);
   if (!values) return genai_status_out_of_memory();
-  row_ends job = {.source = source, .magnitude = values};
-  thread_pool_for(pool, (rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE, 1, measure_rows, &job);
-  GENAI_TRY(atomic_load(&job.failure));
+  magnitude_job job = {.cols = (size_t)source->cols, .magnitudes = values};
+  GENAI_TRY(static_rows_for(source, pool, measure_rows, &job));
   for (size_t i = 0; i < rows; i++) values[rows + i] = 1.0f / values[i];
-  *magnitudes = values;
-  *inverses = values + rows;
+  *out = values;
   return NULL;
 }
 
-genai_status* split_embedding(ir_graph* graph, thread_pool* pool) {
+/* What `measure` found for a graph that is split already. */
+static genai_status* copy_measured(ir_graph* graph, const ir_graph* reference, float** out) {
+  const ir_static* scales = ir_graph_find(reference, EMBEDDING_SCALES ".weight")->source;
+  *out = arena_dup(&graph->memory, scales->constants, 2 * (size_t)scales->rows * sizeof **out);
+  return *out ? NULL : genai_status_out_of_memory();
+}
+
+static genai_status* split(ir_graph* graph, const ir_graph* reference, thread_pool* pool) {
   if (ir_graph_find(graph, EMBEDDING_CODES)) return NULL;
-  ir_op* lookup = find_lookup(graph);
+  ir_op* lookup = embedding_lookup(graph);
   if (!lookup) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "graph \"%s\" has no embedding that tokens index", graph->name);
   ir_tensor *table = graph->tensors[lookup->inputs[0]], *rows = graph->tensors[lookup->output];
-  float *magnitudes = NULL, *inverses = NULL;
-  GENAI_TRY(row_magnitudes(graph, table->source, pool, &magnitudes, &inverses));
+  float* magnitudes = NULL;
+  GENAI_TRY(reference ? copy_measured(graph, reference, &magnitudes) : measure(graph, table->source, pool, &magnitudes));
   uint32_t tokens = rows->dims[1], vocab = (uint32_t)table->source->rows;
   ir_static scale_source = {.constants = magnitudes, .rows = vocab, .cols = 1, .scale = 1.0f};
   ir_tensor *codes = NULL, *wide = NULL, *scales = NULL, *scale_table = NULL;
@@ -85,13 +68,21 @@ genai_status* split_embedding(ir_graph* graph, thread_pool* pool) {
   GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES, IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &codes));
   GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES "_wide", IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &wide));
   GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_SCALES, IR_INTERMEDIATE, IR_F32, 3, (uint32_t[]){1, tokens, 1}, &scales));
-  table->source->row_scale = inverses;
+  table->source->row_scale = magnitudes + vocab;
   lookup->output = codes->id;
   rows->producer = -1;
   int32_t position = lookup->id + 1;
   GENAI_TRY(insert(graph, IR_CONVERT, EMBEDDING_CODES "_wide", &codes->id, 1, wide->id, &position));
   GENAI_TRY(insert(graph, IR_GATHER, EMBEDDING_SCALES, (int32_t[]){scale_table->id, lookup->inputs[1]}, 2, scales->id, &position));
   return insert(graph, IR_MULTIPLY, "embedding.product", (int32_t[]){wide->id, scales->id}, 2, rows->id, &position);
+}
+
+genai_status* split_embedding(ir_graph* graph, thread_pool* pool) {
+  return split(graph, NULL, pool);
+}
+
+genai_status* split_embedding_like(ir_graph* graph, const ir_graph* reference) {
+  return split(graph, reference, NULL);
 }
 
 genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, thread_pool* pool) {

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "ir/rotation.h"
-#include "quantize/quantize.h"
+#include "quantize/embedding.h"
 
 typedef enum tensor_state { OTHER = 0, STREAM, NORMED } tensor_state;
 
@@ -162,18 +162,10 @@ static genai_status* change(walk* self, ir_tensor* embedding) {
   return change_norms(self);
 }
 
-static const ir_op* find_embedding(const ir_graph* graph) {
-  const ir_tensor* tokens = ir_graph_find_role(graph, IR_ROLE_TOKENS, -1);
-  for (uint32_t i = 0; tokens && i < graph->n_ops; i++) {
-    if (graph->ops[i]->kind == IR_GATHER && graph->ops[i]->inputs[1] == tokens->id) return graph->ops[i];
-  }
-  return NULL;
-}
-
 genai_status* rotate_residual(ir_graph* graph, bool* done) {
   *done = graph->residual_rotation != NULL;
   if (*done) return NULL;
-  const ir_op* gather = find_embedding(graph);
+  const ir_op* gather = embedding_lookup(graph);
   if (!gather) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "graph \"%s\" has no embedding that tokens index", graph->name);
   ir_tensor* embedding = graph->tensors[gather->inputs[0]];
   uint32_t hidden = embedding->dims[embedding->rank - 1];

@@ -3,52 +3,45 @@
 #include "quantize/weights.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { ROWS_PER_TILE = 64 };
 
-typedef struct row_job row_job;
-struct row_job {
-  const ir_static* source;
+typedef struct row_loop {
   ir_static_view view;
-  void (*body)(row_job* job, uint64_t first, uint64_t count, const float* rows);
-  _Atomic(genai_status*) failure;
-  /* weights_encode */
-  const weight_format* format;
-  uint32_t blocks;
-  float* scales;
-  uint8_t* block_scales;
-  /* static_range */
-  float *lows, *highs; /* one a tile */
-};
+  static_rows_body body;
+  void* user;
+  pool_failure failure;
+} row_loop;
 
 static void run_tiles(void* user, size_t begin, size_t end) {
-  row_job* job = user;
-  const ir_static* source = job->source;
+  row_loop* loop = user;
+  const ir_static* source = loop->view.source;
   float* rows = mem_realloc_array(NULL, (size_t)source->cols * ROWS_PER_TILE, sizeof *rows);
   genai_status* status = rows ? NULL : genai_status_out_of_memory();
   for (size_t tile = begin; tile < end && !status; tile++) {
     uint64_t first = (uint64_t)tile * ROWS_PER_TILE;
     uint64_t count = source->rows - first < ROWS_PER_TILE ? source->rows - first : ROWS_PER_TILE;
-    status = ir_static_view_read(&job->view, first, count, rows);
-    if (!status) job->body(job, first, count, rows);
+    status = ir_static_view_read(&loop->view, first, count, rows);
+    if (!status) loop->body(loop->user, first, count, rows);
   }
   mem_free(rows);
-  if (status) {
-    genai_status* expected = NULL;
-    if (!atomic_compare_exchange_strong(&job->failure, &expected, status)) genai_status_free(status);
-  }
+  pool_failure_set(&loop->failure, status);
 }
 
-static genai_status* run_job(row_job* job, thread_pool* pool) {
-  GENAI_TRY(ir_static_view_open(job->source, pool, &job->view));
-  thread_pool_for(pool, (size_t)((job->source->rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE), 1, run_tiles, job);
-  ir_static_view_close(&job->view);
-  return atomic_load(&job->failure);
+static size_t tiles_of(const ir_static* source) {
+  return (size_t)((source->rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE);
 }
 
-static float largest_magnitude(const float* values, size_t count) {
+genai_status* static_rows_for(const ir_static* source, thread_pool* pool, static_rows_body body, void* user) {
+  row_loop loop = {.body = body, .user = user};
+  GENAI_TRY(ir_static_view_open(source, pool, &loop.view));
+  thread_pool_for(pool, tiles_of(source), 1, run_tiles, &loop);
+  ir_static_view_close(&loop.view);
+  return pool_failure_take(&loop.failure);
+}
+
+float largest_magnitude(const float* values, size_t count) {
   float largest = 0;
   for (size_t i = 0; i < count; i++) {
     float magnitude = fabsf(values[i]);
@@ -89,15 +82,25 @@ static float best_scale(const float* values, size_t count, float limit, bool sea
   return best;
 }
 
-static void encode_channels(row_job* job, uint64_t first, uint64_t count, const float* rows) {
+typedef struct encode_job {
+  const weight_format* format;
+  size_t cols;
+  uint32_t blocks;
+  float* scales;
+  uint8_t* block_scales;
+} encode_job;
+
+static void encode_channels(void* user, uint64_t first, uint64_t count, const float* rows) {
+  const encode_job* job = user;
   float limit = (float)((1 << (job->format->bits - 1)) - 1);
-  size_t cols = (size_t)job->source->cols;
+  size_t cols = job->cols;
   for (uint64_t r = 0; r < count; r++) job->scales[first + r] = best_scale(rows + r * cols, cols, limit, job->format->search);
 }
 
-static void encode_blocks(row_job* job, uint64_t first, uint64_t count, const float* rows) {
+static void encode_blocks(void* user, uint64_t first, uint64_t count, const float* rows) {
+  const encode_job* job = user;
   float limit = (float)((1 << (job->format->bits - 1)) - 1);
-  size_t cols = (size_t)job->source->cols, block = job->format->block;
+  size_t cols = job->cols, block = job->format->block;
   for (uint64_t r = 0; r < count; r++) {
     const float* row = rows + r * cols;
     float largest = 0;
@@ -129,12 +132,12 @@ static void encode_blocks(row_job* job, uint64_t first, uint64_t count, const fl
 
 genai_status* weights_encode(ir_graph* graph, ir_tensor* weight, const weight_format* format, thread_pool* pool) {
   const ir_static* source = weight->source;
-  row_job job = {.source = source, .format = format, .body = format->block ? encode_blocks : encode_channels};
+  encode_job job = {.format = format, .cols = (size_t)source->cols};
   job.blocks = format->block ? (uint32_t)(source->cols / format->block) : 0;
   job.scales = arena_calloc(&graph->memory, (size_t)source->rows, sizeof *job.scales);
   job.block_scales = format->block ? arena_calloc(&graph->memory, (size_t)source->rows, job.blocks) : NULL;
   if (!job.scales || (format->block && !job.block_scales)) return genai_status_out_of_memory();
-  GENAI_TRY(run_job(&job, pool));
+  GENAI_TRY(static_rows_for(source, pool, format->block ? encode_blocks : encode_channels, &job));
   weight->dtype = IR_S8;
   weight->encoding = (ir_encoding){.kind = format->block ? IR_ENCODING_BLOCK_EXPANSION : IR_ENCODING_PER_CHANNEL,
                                    .bits = (uint8_t)format->bits,
@@ -146,9 +149,15 @@ genai_status* weights_encode(ir_graph* graph, ir_tensor* weight, const weight_fo
   return NULL;
 }
 
-static void range_of_tile(row_job* job, uint64_t first, uint64_t count, const float* rows) {
+typedef struct range_job {
+  size_t cols;
+  float *lows, *highs; /* one a tile */
+} range_job;
+
+static void range_of_tile(void* user, uint64_t first, uint64_t count, const float* rows) {
+  const range_job* job = user;
   float low = 0, high = 0;
-  size_t n = (size_t)count * (size_t)job->source->cols;
+  size_t n = (size_t)count * job->cols;
   for (size_t i = 0; i < n; i++) {
     low = rows[i] < low ? rows[i] : low;
     high = rows[i] > high ? rows[i] : high;
@@ -158,11 +167,11 @@ static void range_of_tile(row_job* job, uint64_t first, uint64_t count, const fl
 }
 
 genai_status* static_range(const ir_static* source, thread_pool* pool, float* low, float* high) {
-  size_t tiles = (size_t)((source->rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE);
+  size_t tiles = tiles_of(source);
   float* ends = mem_calloc(tiles, 2 * sizeof *ends);
   if (!ends) return genai_status_out_of_memory();
-  row_job job = {.source = source, .body = range_of_tile, .lows = ends, .highs = ends + tiles};
-  genai_status* status = run_job(&job, pool);
+  range_job job = {.cols = (size_t)source->cols, .lows = ends, .highs = ends + tiles};
+  genai_status* status = static_rows_for(source, pool, range_of_tile, &job);
   *low = *high = 0;
   for (size_t i = 0; i < tiles && !status; i++) {
     *low = job.lows[i] < *low ? job.lows[i] : *low;

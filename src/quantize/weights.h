@@ -18,4 +18,10 @@ genai_status* weights_encode(ir_graph* graph, ir_tensor* weight, const weight_fo
 /* Smallest and largest value of a static; both include 0. */
 genai_status* static_range(const ir_static* source, thread_pool* pool, float* low, float* high) GENAI_MUST_USE;
 
+/* Calls `body` with tiles of rows of the logical matrix, [count][cols] from row `first` on, on the pool; tiles are disjoint and cover it. */
+typedef void (*static_rows_body)(void* user, uint64_t first, uint64_t count, const float* rows);
+genai_status* static_rows_for(const ir_static* source, thread_pool* pool, static_rows_body body, void* user) GENAI_MUST_USE;
+
+float largest_magnitude(const float* values, size_t count); /* 0 for none */
+
 #endif

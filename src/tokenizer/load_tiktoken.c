@@ -4,17 +4,10 @@
 
 #include "base/memory.h"
 #include "tokenizer/load_json.h"
+#include "tokenizer/patterns.h"
 
-#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define SPACES "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define WORDS CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 #define SYMBOLS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES
-#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define O200K                                                                                                           \
-  "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" CONTRACTIONS \
-  "?|\\p{N}{1,3}"                                                                                                       \
-  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES
 
 /* Special tokens: a name, or `count` names numbered from `first` when the name has a %d. */
 typedef struct special_names {
