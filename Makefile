@@ -9,7 +9,7 @@ ARGS ?=
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-SOURCES = $(shell git ls-files --cached --others --exclude-standard 'src/*.c' 'src/*.h' 'src/*.cpp' 'include/*.h' 'tests/*.c' 'tests/*.h' 'bench/*.c')
+SOURCES = $(shell git ls-files --cached --others --exclude-standard 'src/*.c' 'src/*.h' 'src/*.cpp' 'include/*.h' 'tests/*.c' 'tests/*.h' 'bench/*.c' 'examples/*.c')
 
 .PHONY: help setup setup-test setup-develop build run test sanitize thread fuzz install format format-check tidy clean
 
@@ -67,6 +67,7 @@ fuzz: setup-test
 	done
 
 install: build
+	@cmake --build --preset release --parallel $(JOBS) --target genai_library
 	cmake --install build --prefix $(PREFIX)
 
 format: setup-develop

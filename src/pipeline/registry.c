@@ -40,9 +40,18 @@ void genai_registry_destroy(genai_registry* self) {
   mem_free(self);
 }
 
+static genai_registry* process_default;
+
+#if defined(__GNUC__)
+/* A program that unloads the library again leaves nothing of it behind. */
+__attribute__((destructor)) static void forget_default(void) {
+  genai_registry_destroy(process_default);
+  process_default = NULL;
+}
+#endif
+
 genai_registry* genai_registry_default(void) {
   static pthread_mutex_t creation = PTHREAD_MUTEX_INITIALIZER;
-  static genai_registry* process_default;
   pthread_mutex_lock(&creation);
   if (!process_default) genai_status_free(genai_registry_create(true, &process_default));
   genai_registry* result = process_default;
