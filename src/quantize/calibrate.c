@@ -2,6 +2,7 @@
  *
  * Sequences are packed into passes: one graph call carries several documents side by side, kept apart by a block-diagonal causal mask and
  * positions that restart, so that every token sees exactly what it would see alone. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -236,4 +237,80 @@ uint64_t calibration_tokens(const calibration* self) {
 
 double calibration_seconds(const calibration* self) {
   return self->seconds;
+}
+
+/* ---- As bytes ---- */
+static const char magic[8] = "genaical";
+enum { FORMAT = 1 };
+
+/* A member more must be written and read below, else a resumed run would quantize in another way than an undisturbed one. */
+static_assert(sizeof(calibration) == sizeof(arena) + sizeof(range*) + 2 * sizeof(size_t) + sizeof(uint64_t) + sizeof(double),
+              "calibration_write and calibration_read know every member");
+
+typedef struct calibration_header {
+  char magic[8];
+  uint32_t format, reserved;
+  uint64_t count, tokens;
+  double seconds;
+} calibration_header;
+
+typedef struct range_header {
+  uint32_t name_length;
+  float low, high;
+} range_header;
+
+genai_status* calibration_write(const calibration* self, text* out) {
+  calibration_header header = {.format = FORMAT, .count = self->count, .tokens = self->tokens, .seconds = self->seconds};
+  memcpy(header.magic, magic, sizeof magic);
+  GENAI_TRY(text_append(out, (const char*)&header, sizeof header));
+  for (size_t i = 0; i < self->capacity; i++) {
+    const range* item = &self->table[i];
+    if (!item->name) continue;
+    range_header entry = {(uint32_t)strlen(item->name), item->low, item->high};
+    GENAI_TRY(text_append(out, (const char*)&entry, sizeof entry));
+    GENAI_TRY(text_append(out, item->name, entry.name_length));
+  }
+  return NULL;
+}
+
+static genai_status* read_ranges(const uint8_t* data, size_t size, uint64_t count, calibration* self) {
+  for (uint64_t i = 0; i < count; i++) {
+    range_header entry;
+    bool whole = size >= sizeof entry;
+    if (whole) memcpy(&entry, data, sizeof entry);
+    if (!whole || entry.name_length > size - sizeof entry || memchr(data + sizeof entry, 0, entry.name_length))
+      return genai_status_create(GENAI_ERROR_BAD_FILE, "the stored calibration is cut short at range %llu of %llu", (unsigned long long)i,
+                                 (unsigned long long)count);
+    if (2 * (self->count + 1) > self->capacity) GENAI_TRY(grow(self));
+    char* name = arena_alloc(&self->names, entry.name_length + (size_t)1);
+    if (!name) return genai_status_out_of_memory();
+    memcpy(name, data + sizeof entry, entry.name_length);
+    name[entry.name_length] = 0;
+    range* slot = slot_of(self->table, self->capacity, name);
+    if (slot->name) return genai_status_create(GENAI_ERROR_BAD_FILE, "the stored calibration has tensor \"%s\" twice", name);
+    *slot = (range){name, entry.low, entry.high};
+    self->count++;
+    data += sizeof entry + entry.name_length;
+    size -= sizeof entry + entry.name_length;
+  }
+  return size ? genai_status_create(GENAI_ERROR_BAD_FILE, "the stored calibration has %zu bytes too many", size) : NULL;
+}
+
+genai_status* calibration_read(const void* data, size_t size, calibration** out) {
+  calibration_header header;
+  if (size < sizeof header) return genai_status_create(GENAI_ERROR_BAD_FILE, "the stored calibration has %zu bytes, too few", size);
+  memcpy(&header, data, sizeof header);
+  if (memcmp(header.magic, magic, sizeof magic) || header.format != FORMAT)
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "the stored calibration has another format than %d", FORMAT);
+  calibration* self = mem_calloc(1, sizeof *self);
+  if (!self) return genai_status_out_of_memory();
+  self->tokens = header.tokens;
+  self->seconds = header.seconds;
+  genai_status* status = read_ranges((const uint8_t*)data + sizeof header, size - sizeof header, header.count, self);
+  if (status) {
+    calibration_destroy(self);
+    return status;
+  }
+  *out = self;
+  return NULL;
 }

@@ -59,6 +59,11 @@ void calibration_destroy(calibration* self); /* accepts NULL */
 bool calibration_range(const calibration* self, const char* tensor, float* low, float* high);
 uint64_t calibration_tokens(const calibration* self);
 double calibration_seconds(const calibration* self);
+/* Everything that quantize_graph takes from a calibration, as bytes for this machine: what comes back gives the same encodings to the bit. Appends
+ * to `out`. */
+genai_status* calibration_write(const calibration* self, text* out) GENAI_MUST_USE;
+/* Bytes that calibration_write did not write are GENAI_ERROR_BAD_FILE. */
+genai_status* calibration_read(const void* data, size_t size, calibration** out) GENAI_MUST_USE;
 
 /* Gives every tensor of `graph` an encoding and a storage type. Deterministic; equal values in graphs of different AR length get equal
  * encodings; KV inputs equal KV outputs. */

@@ -232,11 +232,47 @@ static void test_calibration_refuses(void** state) {
   close_fixture(&s);
 }
 
+/* What is written and read back gives every tensor the same encoding. */
+static void test_calibration_as_bytes(void** state) {
+  (void)state;
+  recipe how;
+  setup s;
+  text bytes = {0}, again = {0};
+  calibration* read = NULL;
+  assert_ok(recipe_load("16a8w", &how));
+  open_fixture("llama", &how, &s);
+  recipe_adapt(&how, s.source);
+  assert_ok(calibration_write(s.ranges, &bytes));
+  assert_ok(calibration_read(bytes.data, bytes.length, &read));
+  assert_int_equal(calibration_tokens(read), 38);
+  ir_graph *one = build(&s, 1, &how), *other = build(&s, 1, &how);
+  assert_ok(quantize_graph(one, s.ranges, &how, s.pool));
+  assert_ok(quantize_graph(other, read, &how, s.pool));
+  assert_int_equal(one->n_tensors, other->n_tensors);
+  for (uint32_t i = 0; i < one->n_tensors; i++) {
+    assert_int_equal(one->tensors[i]->dtype, other->tensors[i]->dtype);
+    assert_true(ir_encoding_equal(&one->tensors[i]->encoding, &other->tensors[i]->encoding));
+  }
+  ir_graph_destroy(one);
+  ir_graph_destroy(other);
+  assert_ok(calibration_write(read, &again));
+  assert_int_equal(again.length, bytes.length);
+  calibration_destroy(read);
+  for (size_t length = 0; length < bytes.length; length += length < 200 ? 1 : 97)
+    assert_fails(calibration_read(bytes.data, length, &read), GENAI_ERROR_BAD_FILE, "stored calibration");
+  bytes.data[0] = 'x';
+  assert_fails(calibration_read(bytes.data, bytes.length, &read), GENAI_ERROR_BAD_FILE, "another format");
+  text_deinit(&bytes);
+  text_deinit(&again);
+  close_fixture(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_recipe),
       cmocka_unit_test(test_weight_formats),
       cmocka_unit_test(test_calibration_refuses),
+      cmocka_unit_test(test_calibration_as_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
