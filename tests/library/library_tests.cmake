@@ -9,13 +9,14 @@ endfunction()
 # Flags that a careful caller may have: the headers must not break them.
 set(strict -Wall -Wextra -Wconversion -Wshadow -Wpedantic -Werror)
 
-# dlclose unloads the memory that a sanitizer's leak report would need, so that the report names no function; the sanitizer itself is the program's.
+# C, but linked as C++: a sanitizer's runtime is the program's, and the library's C++ asks for all of it.
 add_executable(test_library_dlopen ${CMAKE_CURRENT_LIST_DIR}/test_dlopen.c)
 add_dependencies(test_library_dlopen genai_library)
 target_include_directories(test_library_dlopen PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(test_library_dlopen PRIVATE GENAI_LIBRARY="$<TARGET_FILE:genai_library>"
   GENAI_EXPECTED_VERSION="${PROJECT_VERSION}" GENAI_TEST_DATA="" GENAI_SHARED="")
 target_link_libraries(test_library_dlopen PRIVATE genai_flags PkgConfig::CMOCKA ${CMAKE_DL_LIBS})
+set_target_properties(test_library_dlopen PROPERTIES LINKER_LANGUAGE CXX)
 library_test_settings(dlopen test_library_dlopen)
 
 file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/genai/*.h)
