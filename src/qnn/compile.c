@@ -51,6 +51,7 @@ static genai_status* build_graph(compilation* self, const ir_graph* ir, qnn_api_
   genai_status* status = qnn_lowering_init(&lowering, self->library, graph, ir);
   if (!status) {
     lowering.pool = self->options->pool;
+    lowering.name_boundary = self->options->name_boundary;
     lowering.statics = self->statics.bytes ? &self->statics : NULL;
     status = qnn_lowering_run(&lowering, self->options->cancel);
   }

@@ -43,7 +43,13 @@ void qnn_library_get_info(const qnn_library* self, qnn_library_info* out);
 /* Every folder that qnn_library_open(NULL) looks at, one a line, with what was found there: for `genai doctor`. */
 genai_status* qnn_library_describe_search(text* out) GENAI_MUST_USE;
 
+/* The vendor prints on the caller's streams; between begin and end, what goes to `descriptor` (STDOUT_FILENO or STDERR_FILENO) goes to
+ * the debug log instead. Nests, also across threads. */
+void qnn_quiet_begin(int descriptor);
+void qnn_quiet_end(int descriptor);
+
 /* ---- Compiling ---- */
+enum { QNN_NAME_SIZE = 64 };
 typedef struct qnn_compile_options {
   const qnn_soc* soc;
   bool weight_sharing;         /* one copy of equal weights in the binary; the x86-64 simulator cannot reload such a binary */
@@ -55,6 +61,8 @@ typedef struct qnn_compile_options {
   const cancel_token* cancel;       /* polled between vendor calls: none of them can be interrupted */
   void (*sources_read)(void* user); /* called once, when no static will be read any more; NULL: none */
   void* sources_read_user;
+  /* Names a boundary tensor otherwise than by qnn_compile's rule; NULL: by the rule. */
+  void (*name_boundary)(const ir_tensor* tensor, char name[QNN_NAME_SIZE]);
 } qnn_compile_options;
 
 typedef struct qnn_binary {

@@ -38,12 +38,6 @@ genai_status* qnn_vendor_log_append(text* out) GENAI_MUST_USE;
 /* GENAI_ERROR_VENDOR: the formatted text, the code with the vendor's words for it, and its error lines. */
 genai_status* qnn_vendor_error(const qnn_library* library, uint64_t code, const char* format, ...) GENAI_PRINTF(3, 4) GENAI_MUST_USE;
 
-/* ---- quiet.c ---- */
-/* The vendor prints on the caller's streams; between begin and end, what goes to `descriptor` (STDOUT_FILENO or STDERR_FILENO) goes to
- * the debug log instead. Nests, also across threads. */
-void qnn_quiet_begin(int descriptor);
-void qnn_quiet_end(int descriptor);
-
 /* ---- types.c ---- */
 bool qnn_dtype_from_ir(ir_dtype type, bool quantized, uint32_t* out);
 bool qnn_dtype_to_ir(uint32_t type, ir_dtype* out);

@@ -26,6 +26,8 @@ typedef struct qnn_lowering {
   qnn_api_handle graph;
   const ir_graph* ir;
   thread_pool* pool;
+  /* As in qnn_compile_options. */
+  void (*name_boundary)(const ir_tensor* tensor, char name[QNN_NAME_SIZE]);
   qnn_statics* statics;    /* NULL: nothing is kept for other graphs */
   qnn_api_tensor* tensors; /* [ir->n_tensors]; version 0 until created */
   uint32_t nodes;          /* operators added so far */

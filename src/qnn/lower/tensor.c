@@ -6,6 +6,11 @@
 
 /* `input_<position>_<name>`: upstream's runner sorts inputs by the number, and takes a binary's tensors for boundary by the prefix. */
 static char* boundary_name(qnn_lowering* self, const ir_tensor* tensor) {
+  if (self->name_boundary) {
+    char own[QNN_NAME_SIZE];
+    self->name_boundary(tensor, own);
+    return arena_printf(&self->memory, "%s", own);
+  }
   bool input = tensor->kind == IR_INPUT;
   const int32_t* list = input ? self->ir->inputs : self->ir->outputs;
   uint32_t count = input ? self->ir->n_inputs : self->ir->n_outputs, position = 0;
