@@ -107,8 +107,11 @@ typedef struct genai_chipset {
   uint32_t htp_arch;     /* 75 */
   uint32_t vtcm_mb;      /* 8 */
   uint32_t lpai_version; /* 0: none */
+  bool float16;          /* the HTP computes in half precision */
 } genai_chipset;
-/* By name or marketing name. Unknown: GENAI_ERROR_CONFIG_VALIDATION that offers the nearest names. */
+/* By name, marketing name or id (QNN's, or the one Linux gives the chip on a device), in genai's own table. Unknown:
+ * GENAI_ERROR_CONFIG_VALIDATION that offers the nearest names. An unknown id of a known architecture ("99", or "4711:v79") is mapped to the
+ * nearest SoC of that architecture, with a warning. */
 GENAI_API genai_status* genai_chipset_find(const char* name, genai_chipset* out) GENAI_MUST_USE;
 
 /* ---- Context ---- */
@@ -158,6 +161,9 @@ GENAI_API genai_status* genai_context_builder_build(const genai_context_builder*
 GENAI_API void genai_context_destroy(genai_context* self);
 GENAI_API const char* genai_context_model(const genai_context* self);
 GENAI_API const char* genai_context_soc(const genai_context* self);
+/* What that name stands for, in genai's table and the user's: the file of option soc_file, else $XDG_CONFIG_HOME/genai/socs.json when there
+ * is one (docs/formats/socs.md). Strings live as long as the context. Errors as genai_chipset_find's. */
+GENAI_API genai_status* genai_context_chipset(const genai_context* self, genai_chipset* out) GENAI_MUST_USE;
 GENAI_API const char* genai_context_artifact_directory(const genai_context* self); /* "./genai_artifacts" unless set */
 GENAI_API const genai_options* genai_context_options(const genai_context* self);
 /* A prompt is text or, when `*ids` is set, token ids. */

@@ -11,6 +11,7 @@ static const option_spec options[] = {
     {"--prompt", "TEXT", true, "a prompt; may be given several times"},
     {"--ids", "LIST", true, "a prompt as token ids, such as 1,22,333; may be given several times"},
     {"--device", "NAME", false, "where the artifact runs: host is the simulator on this machine (host)"},
+    {"--soc-file", "FILE", false, "SoCs of your own, when the artifact is for one of them"},
     {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},
     {"--set", "KEY=VALUE", true, "any option of the pipeline by its own name"},
     OPTIONS_GENERATION,

@@ -7,10 +7,12 @@
 #include "cli/cli.h"
 #include "cli/pipeline_run.h"
 #include "pipeline/executorch.h"
+#include "qnn/soc.h"
 
 static const option_spec options[] = {
     {NULL, NULL, false, "what to run"},
-    {"--soc", "NAME", false, "the chip to compile for, such as SM8650 (genai soc lists them)"},
+    {"--soc", "NAME", false, "the chip to compile for: a name such as SM8650, or an id (genai soc lists them)"},
+    {"--soc-file", "FILE", false, "SoCs of your own, beside those genai knows ($XDG_CONFIG_HOME/genai/socs.json when there is one)"},
     {"--prompt", "TEXT", true, "a prompt; may be given several times"},
     {"--ids", "LIST", true, "a prompt as token ids, such as 1,22,333; may be given several times"},
     {"--until", "STAGE", false, "stop after model_preparation, quantization, compilation or inference"},
@@ -67,11 +69,17 @@ static genai_status* stages_to_skip(const arguments* given, unsigned* out, bool*
 
 static genai_status* add_stored_artifact(const arguments* given, genai_context_builder* builder) {
   const char* directory = argument_value(given, "--artifact-dir");
-  char* path;
-  GENAI_TRY(executorch_artifact_path(directory ? directory : "./genai_artifacts", argument_value(given, "--name"), given->positionals[0],
-                                     argument_value(given, "--soc"), ".sim.pte", &path));
-  genai_status* status = genai_context_builder_add_artifact(builder, path);
+  char* path = NULL;
+  qnn_soc_table* socs;
+  const qnn_soc* soc;
+  GENAI_TRY(qnn_soc_table_open(argument_value(given, "--soc-file"), &socs));
+  genai_status* status = qnn_soc_table_find(socs, argument_value(given, "--soc"), &soc);
+  if (!status)
+    status = executorch_artifact_path(directory ? directory : "./genai_artifacts", argument_value(given, "--name"), given->positionals[0],
+                                      soc->name, ".sim.pte", &path);
+  if (!status) status = genai_context_builder_add_artifact(builder, path);
   mem_free(path);
+  qnn_soc_table_close(socs);
   return status;
 }
 

@@ -8,37 +8,78 @@
 
 static const option_spec options[] = {OPTIONS_OUTPUT};
 
+/* The features that not every SoC of the table has, for people: what differs is what they choose by. */
+static void list_gaps(const qnn_soc* soc, char gaps[96]) {
+  size_t length = 0;
+  gaps[0] = 0;
+  for (unsigned f = 0; f < QNN_FEATURE_COUNT; f++) {
+    if (!qnn_soc_supports(soc, (qnn_feature)f))
+      length += (size_t)snprintf(gaps + length, 96 - length, "%s%s", length ? ", " : "", qnn_feature_name((qnn_feature)f));
+  }
+}
+
+static void write_soc(json_writer* writer, const qnn_soc* soc, bool users) {
+  const struct {
+    const char* key;
+    uint32_t value;
+  } numbers[] = {{"soc_id", soc->model}, {"htp_arch", soc->htp_arch}, {"vtcm_mb", soc->vtcm_mb}, {"lpai_version", soc->lpai_version}};
+  json_begin_object(writer);
+  json_key(writer, "name");
+  json_write_string(writer, soc->name);
+  json_key(writer, "marketing");
+  json_write_string(writer, soc->marketing);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    json_key(writer, numbers[i].key);
+    json_write_unsigned(writer, numbers[i].value);
+  }
+  json_key(writer, "float16");
+  json_write_bool(writer, soc->float16);
+  json_key(writer, "features");
+  json_begin_array(writer);
+  for (unsigned f = 0; f < QNN_FEATURE_COUNT; f++) {
+    if (qnn_soc_supports(soc, (qnn_feature)f)) json_write_string(writer, qnn_feature_name((qnn_feature)f));
+  }
+  json_end_array(writer);
+  json_key(writer, "user");
+  json_write_bool(writer, users);
+  json_end_object(writer);
+}
+
+static void print_soc(const qnn_soc* soc, bool users) {
+  char gaps[96], lpai[16] = "-";
+  list_gaps(soc, gaps);
+  if (soc->lpai_version) snprintf(lpai, sizeof lpai, "v%u", soc->lpai_version);
+  printf("%-12s %-34s %6u  v%-4u %7u %5s  %s%s\n", soc->name, soc->marketing, soc->model, soc->htp_arch, soc->vtcm_mb, lpai, gaps,
+         users ? (*gaps ? " (your file)" : "(your file)") : "");
+}
+
 static genai_status* print_socs(cli* app, const arguments* given) {
-  (void)given;
-  if (!app->json) printf("%-12s %-34s %6s %5s %8s\n", "SoC", "marketing name", "soc id", "HTP", "VTCM MB");
+  qnn_soc_table* socs;
+  const qnn_soc* only = NULL;
   text out = {0};
   json_writer writer;
+  GENAI_TRY(qnn_soc_table_open(argument_value(given, "--soc-file"), &socs));
+  genai_status* status = given->n_positionals ? qnn_soc_table_find(socs, given->positionals[0], &only) : NULL;
+  if (status) {
+    qnn_soc_table_close(socs);
+    return status;
+  }
+  if (!app->json) printf("%-12s %-34s %6s %5s %8s %5s  %s\n", "SoC", "marketing name", "soc id", "HTP", "VTCM MB", "LPAI", "without");
   json_writer_init(&writer, &out, false);
   json_begin_array(&writer);
-  for (size_t i = 0; i < qnn_soc_count(); i++) {
-    const qnn_soc* soc = qnn_soc_at(i);
-    if (!app->json) {
-      printf("%-12s %-34s %6u  v%-4u %7u\n", soc->name, soc->marketing, soc->model, soc->htp_arch, soc->vtcm_mb);
-      continue;
+  for (size_t i = 0; i < qnn_soc_table_count(socs); i++) {
+    const qnn_soc* soc = qnn_soc_table_at(socs, i);
+    if (only && soc != only) continue;
+    if (app->json) {
+      write_soc(&writer, soc, qnn_soc_table_is_users(socs, i));
+    } else {
+      print_soc(soc, qnn_soc_table_is_users(socs, i));
     }
-    json_begin_object(&writer);
-    json_key(&writer, "name");
-    json_write_string(&writer, soc->name);
-    json_key(&writer, "marketing");
-    json_write_string(&writer, soc->marketing);
-    json_key(&writer, "soc_id");
-    json_write_unsigned(&writer, soc->model);
-    json_key(&writer, "htp_arch");
-    json_write_unsigned(&writer, soc->htp_arch);
-    json_key(&writer, "vtcm_mb");
-    json_write_unsigned(&writer, soc->vtcm_mb);
-    json_key(&writer, "lpai_version");
-    json_write_unsigned(&writer, soc->lpai_version);
-    json_end_object(&writer);
   }
   json_end_array(&writer);
-  genai_status* status = app->json ? cli_print_json(&writer, &out) : json_writer_finish(&writer);
+  status = app->json ? cli_print_json(&writer, &out) : json_writer_finish(&writer);
   text_deinit(&out);
+  qnn_soc_table_close(socs);
   return status;
 }
 
@@ -94,6 +135,21 @@ static genai_status* print_models(cli* app, const arguments* given) {
 #define TABLE_COMMAND(command, print, line) \
   { .name = command, .positionals = "", .summary = line, .options = options, .n_options = sizeof options / sizeof options[0], .run = print }
 
-const command_spec command_soc = TABLE_COMMAND("soc", print_socs, "the chips that genai knows");
+static const option_spec soc_options[] = {
+    {"--soc-file", "FILE", false, "SoCs of your own ($XDG_CONFIG_HOME/genai/socs.json when there is one)"},
+    OPTIONS_OUTPUT,
+};
+const command_spec command_soc = {
+    .name = "soc",
+    .positionals = "[NAME]",
+    .max_positionals = 1,
+    .summary = "the chips that genai knows, and those of your own file",
+    .details =
+        "NAME is what --soc takes: a name, a marketing name, QNN's id, or the id that Linux gives the chip (/sys/devices/soc0/soc_id); an\n"
+        "unknown id with its architecture, such as 4711:v79, stands for the nearest SoC of that architecture.",
+    .options = soc_options,
+    .n_options = sizeof soc_options / sizeof soc_options[0],
+    .run = print_socs,
+};
 const command_spec command_recipes = TABLE_COMMAND("recipes", print_recipes, "the quantization recipes that come with genai");
 const command_spec command_models = TABLE_COMMAND("models", print_models, "the model families that genai builds");

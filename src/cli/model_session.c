@@ -110,7 +110,7 @@ static genai_status* calibration_stream(model_session* self, genai_sample_stream
 
 static genai_status* quantize(model_session* self, const genai_example_inputs* inputs, const ir_graph** graphs, size_t count) {
   genai_chipset soc;
-  GENAI_TRY(genai_chipset_find(genai_context_soc(self->context), &soc));
+  GENAI_TRY(genai_context_chipset(self->context, &soc));
   genai_quantizer* quantizer;
   genai_sample_stream* stream = NULL;
   GENAI_TRY(executorch_quantizer_create(&quantizer));

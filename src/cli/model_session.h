@@ -14,6 +14,7 @@
       {"--prefill-ar", "N", false, "tokens of one prefill call (128)"}, {"--context", "N", false, "context length (512)"}, \
       {"--calibration", "FILE", false, "text to calibrate on, in place of the built-in set"},                              \
       {"--soc", "NAME", false, "for a checkpoint on htp: the chip to compile for (SM8650)"},                               \
+      {"--soc-file", "FILE", false, "SoCs of your own, beside those genai knows"},                                         \
       {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},                              \
       {"--threads", "N", false, "worker threads; 0 is one per processor (0)"}, {                                           \
     "--set", "KEY=VALUE", true, "any option of the pipeline by its own name"                                               \

@@ -58,6 +58,7 @@ genai_status* run_set_generation(cli* app, const arguments* given, genai_context
                                             {"--repetition-penalty", "repetition_penalty"},
                                             {"--seed", "seed"},
                                             {"--device", "device"},
+                                            {"--soc-file", "soc_file"},
                                             {"--qnn-dir", "qnn_dir"}};
   GENAI_TRY(cli_map_options(given, mappings, sizeof mappings / sizeof mappings[0], builder));
   const char* path = argument_value(given, "--chat-template");
@@ -105,7 +106,7 @@ static uint64_t file_bytes(const char* path) {
 }
 
 static const char* state_name(genai_stage_state state) {
-  static const char* const names[] = {"skipped", "not reached", "completed", "failed"};
+  static const char* const names[] = {"skipped", "not reached", "completed", "failed", "reused"};
   return names[state];
 }
 

@@ -1,6 +1,7 @@
 /* The context of a run and its builder. What the values mean to an engine is not checked here, only that what is required is there. */
 #include <string.h>
 
+#include "pipeline/chipset.h"
 #include "pipeline/internal.h"
 
 typedef struct prompt {
@@ -31,6 +32,8 @@ typedef struct settings {
 
 struct genai_context {
   settings s;
+  qnn_soc_table* socs;
+  const qnn_soc* soc; /* NULL: the name is unknown */
 };
 struct genai_context_builder {
   settings s;
@@ -244,6 +247,15 @@ static genai_status* copy_settings(const settings* from, settings* to) {
   return NULL;
 }
 
+/* An unknown name is no error yet: only a run needs to know it. Resolved once, so that a warning about it comes once. */
+static genai_status* find_soc(genai_context* context) {
+  GENAI_TRY(qnn_soc_table_open(genai_options_get(context->s.options, "soc_file"), &context->socs));
+  genai_status* status = qnn_soc_table_find(context->socs, context->s.soc, &context->soc);
+  if (genai_status_kind(status) != GENAI_ERROR_CONFIG_VALIDATION) return status;
+  genai_status_free(status);
+  return NULL;
+}
+
 genai_status* genai_context_builder_build(const genai_context_builder* self, genai_context** out) {
   text problems = {0};
   genai_status* status = find_problems(&self->s, &problems);
@@ -254,6 +266,7 @@ genai_status* genai_context_builder_build(const genai_context_builder* self, gen
   genai_context* context = mem_calloc(1, sizeof *context);
   if (!context) return genai_status_out_of_memory();
   status = copy_settings(&self->s, &context->s);
+  if (!status) status = find_soc(context);
   if (status) {
     genai_context_destroy(context);
     return status;
@@ -265,6 +278,7 @@ genai_status* genai_context_builder_build(const genai_context_builder* self, gen
 void genai_context_destroy(genai_context* self) {
   if (!self) return;
   settings_deinit(&self->s);
+  qnn_soc_table_close(self->socs);
   mem_free(self);
 }
 
@@ -274,6 +288,13 @@ const char* genai_context_model(const genai_context* self) {
 
 const char* genai_context_soc(const genai_context* self) {
   return self->s.soc;
+}
+
+genai_status* genai_context_chipset(const genai_context* self, genai_chipset* out) {
+  const qnn_soc* soc = self->soc;
+  if (!soc) GENAI_TRY(qnn_soc_table_find(self->socs, self->s.soc, &soc));
+  *out = chipset_of_soc(soc);
+  return NULL;
 }
 
 const char* genai_context_artifact_directory(const genai_context* self) {

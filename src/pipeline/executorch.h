@@ -22,7 +22,7 @@ genai_status* executorch_compiler_create(genai_compiler** out) GENAI_MUST_USE;
 genai_status* executorch_host_runner_create(genai_device_runner** out) GENAI_MUST_USE;
 
 /* Where the engine puts an artifact of `model` for `soc`: DIRECTORY/NAME.SOC.SUFFIX, with NAME from `name` or, when that is NULL, from the
- * model's path. `suffix` is ".pte" or ".sim.pte". The caller frees the path. An unknown SoC is refused. */
+ * model's path. `soc` is a chipset's name, `suffix` is ".pte" or ".sim.pte". The caller frees the path. */
 genai_status* executorch_artifact_path(const char* directory, const char* name, const char* model, const char* soc, const char* suffix,
                                        char** out) GENAI_MUST_USE;
 

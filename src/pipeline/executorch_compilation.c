@@ -65,12 +65,10 @@ static void file_stem(const char* model, char stem[128]) {
 
 genai_status* executorch_artifact_path(const char* directory, const char* name, const char* model, const char* soc, const char* suffix,
                                        char** out) {
-  genai_chipset chipset;
-  GENAI_TRY(genai_chipset_find(soc, &chipset));
   char stem[128];
   file_stem(model, stem);
   text file = {0};
-  genai_status* status = text_printf(&file, "%s.%s%s", name ? name : stem, chipset.name, suffix);
+  genai_status* status = text_printf(&file, "%s.%s%s", name ? name : stem, soc, suffix);
   if (!status) status = path_join(directory, file.data, out);
   text_deinit(&file);
   return status;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "pipeline/chipset.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_artifact.h"
 #include "pipeline/executorch_constants.h"
@@ -11,13 +12,10 @@
 #include "pipeline/executorch_twin.h"
 #include "pipeline/internal.h"
 
-/* The oldest HTP architecture whose contexts can share weights between graphs. */
-enum { WEIGHT_SHARING_ARCH = 73 };
-
 typedef struct job {
   const genai_context* context;
   const genai_compile_request* request;
-  const qnn_soc* soc;
+  qnn_soc soc;
   executorch_model* model;
   const recipe* how; /* NULL: float */
   const ir_graph* graphs[PROVENANCE_MAX_GRAPHS];
@@ -46,10 +44,8 @@ genai_status* executorch_compiler_validate(const genai_context* context, const g
     return genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE,
                                "engine executorch compiles for backend htp; for %s it can do nothing yet: choose backend htp",
                                genai_backend_name(backend));
-  if (soc->htp_arch < 68)
-    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
-                               "%s has HTP v%u, which cannot be compiled for ahead of time; v68 or newer can (genai soc lists them)",
-                               soc->name, soc->htp_arch);
+  qnn_soc target = chipset_soc(soc);
+  GENAI_TRY(qnn_soc_require(&target, QNN_FEATURE_BINARY, "engine executorch"));
   void* directory = (void*)(uintptr_t)genai_options_get(options, "qnn_dir");
   /* When a child is to compile, this process must not have loaded the libraries: so it asks another one whether they load. */
   if (strcmp(genai_options_text(options, "simulator_twin", "inline"), "process") || !twin_child_possible())
@@ -105,10 +101,10 @@ static genai_status* fill_record(job* self) {
   provenance* record = &self->record;
   model_get_info(self->model->decoder, &self->info);
   record->genai_version = genai_version();
-  record->soc = self->soc->name;
-  record->soc_model = self->soc->model;
-  record->htp_arch = self->soc->htp_arch;
-  record->vtcm_mb = self->options.vtcm_mb ? self->options.vtcm_mb : self->soc->vtcm_mb;
+  record->soc = self->soc.name;
+  record->soc_model = self->soc.model;
+  record->htp_arch = self->soc.htp_arch;
+  record->vtcm_mb = self->options.vtcm_mb ? self->options.vtcm_mb : self->soc.vtcm_mb;
   record->mode = self->n_graphs > 1 ? "hybrid" : "kv";
   record->n_graphs = self->n_graphs;
   record->layers = self->info.layers;
@@ -158,7 +154,7 @@ static genai_status* check_space(const job* self, bool twin_wanted) {
 
 static genai_status* make_path(const job* self, const char* suffix, char** out) {
   text name = {0};
-  genai_status* status = text_printf(&name, "%s.%s%s", self->request->file_name, self->soc->name, suffix);
+  genai_status* status = text_printf(&name, "%s.%s%s", self->request->file_name, self->soc.name, suffix);
   if (!status) status = path_join(self->request->artifact_directory, name.data, out);
   text_deinit(&name);
   return status;
@@ -179,11 +175,11 @@ static genai_status* prepare_job(job* self) {
   if (request->backend != GENAI_BACKEND_HTP)
     return genai_status_create(GENAI_ERROR_UNSUPPORTED, "the default compiler serves backend htp, not %s",
                                genai_backend_name(request->backend));
-  GENAI_TRY(qnn_soc_find(request->soc->name, &self->soc));
+  self->soc = chipset_soc(request->soc);
   for (size_t i = 0; i < request->n_graphs; i++) GENAI_TRY(collect_graph(self, i));
   self->progress = context_progress_sink(self->context);
-  self->options = (qnn_compile_options){.soc = self->soc,
-                                        .weight_sharing = self->n_graphs > 1 && self->soc->htp_arch >= WEIGHT_SHARING_ARCH,
+  self->options = (qnn_compile_options){.soc = &self->soc,
+                                        .weight_sharing = self->n_graphs > 1 && qnn_soc_supports(&self->soc, QNN_FEATURE_WEIGHT_SHARING),
                                         .optimization_level = (uint32_t)genai_options_integer(request->options, "optimization_level", 3),
                                         .vtcm_mb = (uint32_t)genai_options_integer(request->options, "vtcm_mb", 0),
                                         .float16 = !self->how,
@@ -193,8 +189,8 @@ static genai_status* prepare_job(job* self) {
                                         .sources_read = release_checkpoint,
                                         .sources_read_user = self->model};
   if (self->n_graphs > 1 && !self->options.weight_sharing)
-    log_write(LOG_WARNING, "%s has HTP v%u, which cannot share weights between graphs (v73 can): the artifact holds them %zu times",
-              self->soc->name, self->soc->htp_arch, self->n_graphs);
+    log_write(LOG_WARNING, "%s has HTP v%u, which cannot share weights between graphs (v%u can): the artifact holds them %zu times",
+              self->soc.name, self->soc.htp_arch, qnn_feature_arch(QNN_FEATURE_WEIGHT_SHARING), self->n_graphs);
   GENAI_TRY(directory_create(request->artifact_directory));
   GENAI_TRY(make_path(self, ".pte", &self->device_path));
   GENAI_TRY(make_path(self, ".sim.pte", &self->simulator_path));
@@ -224,7 +220,7 @@ static genai_status* write_artifact(const job* self, qnn_library* library, const
                               .constants = self->request->constants,
                               .n_constants = self->request->n_constants,
                               .record = &self->record,
-                              .soc = self->soc,
+                              .soc = &self->soc,
                               .weight_sharing = self->options.weight_sharing && !simulator,
                               .float16 = self->options.float16,
                               .simulator = simulator};

@@ -1,8 +1,10 @@
 /* The quantization strategy: export, make the quantizer, prepare, calibrate, and convert once per deployed graph. How numbers become
  * encodings is the adapter's business. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "pipeline/chipset.h"
 #include "pipeline/executorch_strategy.h"
 #include "pipeline/internal.h"
 #include "quantize/quantize.h"
@@ -14,19 +16,13 @@ typedef struct quantization {
   genai_training_data* training; /* injected only: training data is never made up */
 } quantization;
 
-/* What an HTP architecture can compute: found out by experiment where marked in docs, else as the vendor's tables say. */
-static genai_status* check_recipe(const recipe* how, const genai_chipset* soc) {
-  if (how->weight_block && soc->htp_arch < 69)
-    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
-                               "recipe %s quantizes weights in blocks, which needs HTP v69 or newer; %s has v%u: choose 16a8w or 16a4w",
-                               how->name, soc->name, soc->htp_arch);
-  if (how->kv_bits == 16 && soc->htp_arch < 73)
-    return genai_status_create(
-        GENAI_ERROR_CONFIG_VALIDATION,
-        "recipe %s keeps a 16-bit KV cache, whose products of two 16-bit activations need HTP v73 or newer; %s has v%u: "
-        "choose a recipe with kv_bits 8",
-        how->name, soc->name, soc->htp_arch);
-  return NULL;
+/* Before anything runs; graphs are checked again when they are compiled. */
+static genai_status* check_recipe(const recipe* how, const genai_chipset* chipset) {
+  qnn_soc soc = chipset_soc(chipset);
+  char user[96];
+  snprintf(user, sizeof user, "recipe %s", how->name);
+  if (how->weight_block) GENAI_TRY(qnn_soc_require(&soc, QNN_FEATURE_BLOCK_WEIGHTS, user));
+  return how->kv_bits == 16 ? qnn_soc_require(&soc, QNN_FEATURE_MATMUL_16, user) : NULL;
 }
 
 static genai_status* validate(genai_strategy* base, const genai_context* context, const genai_chipset* soc, genai_backend backend) {

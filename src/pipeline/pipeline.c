@@ -66,10 +66,13 @@ void genai_pipeline_report_deinit(genai_pipeline_report* self) {
 }
 
 static genai_status* validate(const genai_pipeline* self, const genai_context* context, genai_chipset* soc) {
-  GENAI_TRY(genai_chipset_find(genai_context_soc(context), soc));
-  const genai_option_spec* lists[GENAI_STAGE_COUNT];
-  size_t counts[GENAI_STAGE_COUNT];
-  size_t n_lists = 0;
+  GENAI_TRY(genai_context_chipset(context, soc));
+  /* Options of the run itself, whatever its engines. */
+  static const genai_option_spec own[] = {
+      {"soc_file", GENAI_OPTION_TEXT, 0, 0, 0, NULL, NULL, "JSON file with SoCs of your own (docs/formats/socs.md)"}};
+  const genai_option_spec* lists[GENAI_STAGE_COUNT + 1] = {own};
+  size_t counts[GENAI_STAGE_COUNT + 1] = {sizeof own / sizeof own[0]};
+  size_t n_lists = 1;
   for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) {
     if (!self->stages[i]) continue;
     const genai_strategy_vtable* vtable = genai_stage_strategy(self->stages[i])->vtable;

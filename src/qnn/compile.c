@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "qnn/lower/lower.h"
+#include "qnn/rules.h"
 
 enum { MAX_GRAPHS = sizeof((qnn_binary*)0)->graphs / sizeof *((qnn_binary*)0)->graphs };
 
@@ -178,6 +179,8 @@ genai_status* qnn_compile(qnn_library* library, const ir_graph* const* graphs, s
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "%u MB of VTCM asked for, but %s has %u MB", options->vtcm_mb,
                                options->soc->name, options->soc->vtcm_mb);
   }
+  if (options->float16) GENAI_TRY(qnn_soc_require(options->soc, QNN_FEATURE_FLOAT16, "a float graph"));
+  for (size_t i = 0; i < n_graphs; ++i) GENAI_TRY(qnn_check_graph(options->soc, graphs[i]));
   compilation self = {.library = library, .options = options};
   qnn_binary binary = {0};
   genai_status* status = compile(&self, graphs, n_graphs, &binary);

@@ -6,21 +6,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "ir/executor.h"
-
-/* ---- SoCs ---- */
-typedef struct qnn_soc {
-  const char* name;      /* "SM8650" */
-  const char* marketing; /* "Snapdragon 8 Gen 3" */
-  uint32_t model;        /* QNN's soc id: 57 */
-  uint32_t htp_arch;     /* 75 */
-  uint32_t vtcm_mb;      /* 8 */
-  uint32_t lpai_version; /* 0: none */
-} qnn_soc;
-
-size_t qnn_soc_count(void);
-const qnn_soc* qnn_soc_at(size_t index);
-/* By name or marketing name, case ignored. Unknown: GENAI_ERROR_CONFIG_VALIDATION that offers the nearest names. */
-genai_status* qnn_soc_find(const char* name, const qnn_soc** out) GENAI_MUST_USE;
+#include "qnn/soc.h"
 
 /* ---- Libraries ---- */
 typedef struct qnn_library qnn_library;
