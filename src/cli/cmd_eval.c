@@ -35,6 +35,26 @@ static genai_status* read_tokens(const arguments* given, const tokenizer* words,
   return NULL;
 }
 
+/* Puts the token that the tokenizer begins every text with, if it has one, in front of each window. */
+static genai_status* begin_windows(const tokenizer* words, uint32_t window, token_list* ids) {
+  token_list empty = {0}, all = {0};
+  genai_status* status = tokenizer_encode(words, "", 0, (tokenizer_encode_options){true, false}, &empty);
+  bool begins = !status && window > 1 && empty.count && empty.ids[0] == tokenizer_bos_id(words);
+  token_list_deinit(&empty);
+  if (status || !begins) return status;
+  for (size_t i = 0; i < ids->count && !status; i++) {
+    if (i % (window - 1) == 0) status = token_list_append(&all, tokenizer_bos_id(words));
+    if (!status) status = token_list_append(&all, ids->ids[i]);
+  }
+  if (status) {
+    token_list_deinit(&all);
+    return status;
+  }
+  token_list_deinit(ids);
+  *ids = all;
+  return NULL;
+}
+
 static genai_status* print_result(cli* app, const perplexity_result* result) {
   if (!app->json) {
     text line = {0};
@@ -74,6 +94,7 @@ static genai_status* measure(cli* app, const arguments* given, model_session* op
   progress_sink progress_to = {forward, app};
   if (!window) window = decoder_context_length(sequence);
   genai_status* status = read_tokens(given, model_session_tokenizer(opened), limit, &ids);
+  if (!status) status = begin_windows(model_session_tokenizer(opened), window, &ids);
   if (!status) status = evaluate_perplexity(sequence, ids.ids, ids.count, window, &progress_to, cli_cancel_token(app), &result);
   if (!status) status = print_result(app, &result);
   token_list_deinit(&ids);
@@ -99,7 +120,9 @@ const command_spec command_eval = {
     .min_positionals = 1,
     .max_positionals = 1,
     .summary = "perplexity on a text: float, simulated quantization, HTP",
-    .details = "MODEL is a checkpoint, or with --on htp also a NAME.SOC.sim.pte. The text is cut into windows, each a fresh sequence.",
+    .details =
+        "MODEL is a checkpoint, or with --on htp also a NAME.SOC.sim.pte. The text is cut into windows, each a fresh sequence\n"
+        "that begins with the tokenizer's begin token if it has one.",
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .run = run,
