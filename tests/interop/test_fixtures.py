@@ -1,5 +1,6 @@
-"""Every fixture model, compiled: the HTP simulator against the host executor that simulates the same encodings, on both graphs; and every prompt
-length up to one more than a prefill call gives the same next token by prefill and by decode.
+"""Every fixture model, compiled: the HTP simulator against the host executor that simulates the same encodings, on both graphs, with 8-bit
+weights and with 4-bit ones in blocks; and every prompt length up to one more than a prefill call gives the same next token by prefill and by
+decode.
 
 The two executors share the graphs and the encodings but no arithmetic: the simulator is Qualcomm's.
 """
@@ -32,8 +33,8 @@ def genai(*arguments):
     return done.stdout
 
 
-def compiled(model, folder):
-    facts = genai("run", model, "--soc", "SM8650", *COMMON, "--until", "compilation", "--artifact-dir", folder, "--json")
+def compiled(model, folder, recipe="16a8w"):
+    facts = genai("run", model, "--soc", "SM8650", "--recipe", recipe, *COMMON, "--until", "compilation", "--artifact-dir", folder, "--json")
     return [a["path"] for a in json.loads(facts)["artifacts"] if a["path"].endswith(".sim.pte")][0]
 
 
@@ -48,13 +49,15 @@ def sqnr(reference, test):
     return 10 * numpy.log10(numpy.sum(reference**2) / noise) if noise else numpy.inf
 
 
+@pytest.mark.parametrize("recipe", ["16a8w", "16a4w_block"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
-def test_simulator_and_simulating_executor_agree(model, tmp_path):
+def test_simulator_and_simulating_executor_agree(model, recipe, tmp_path):
     ids = json.loads((model / "expected.json").read_text())["input_ids"][: 2 * AR]
-    artifact = compiled(model, tmp_path)
+    artifact = compiled(model, tmp_path, recipe)
     for ar in (AR, 1):
         htp = logits(artifact, ids, tmp_path, "--on", "htp", "--ar", ar)
-        host = logits(model, ids, tmp_path, "--on", "simulated", "--ar", ar, *COMMON)
+        host = logits(model, ids, tmp_path, "--on", "simulated", "--recipe", recipe, "--ar", ar, *COMMON)
+        print(f"AR {ar}: {sqnr(host, htp):.1f} dB")
         assert sqnr(host, htp) >= 40, f"AR {ar}: {sqnr(host, htp):.1f} dB"
 
 
