@@ -177,6 +177,10 @@ typedef struct genai_quantizer_vtable {
   genai_status* (*convert)(genai_quantizer* self, const genai_context* context, const char* name, const genai_tensor_spec* inputs,
                            size_t n_inputs, genai_object** out);
   void (*destroy)(genai_quantizer* self);
+  /* Both may be NULL: a run that was interrupted calibrates again. */
+  genai_status* (*save)(genai_quantizer* self, void** data, size_t* size); /* what calibrate found out (genai_alloc) */
+  genai_status* (*restore)(genai_quantizer* self, const genai_context* context, const void* data,
+                           size_t size); /* in place of calibrate; bytes of another model or recipe are never given */
 } genai_quantizer_vtable;
 struct genai_quantizer {
   const genai_quantizer_vtable* vtable;

@@ -30,13 +30,15 @@ typedef enum genai_stage_state {
   GENAI_STAGE_SKIPPED,
   GENAI_STAGE_NOT_REACHED,
   GENAI_STAGE_COMPLETED,
-  GENAI_STAGE_FAILED
+  GENAI_STAGE_FAILED,
+  GENAI_STAGE_REUSED /* its output, or that of a later stage, was found stored */
 } genai_stage_state;
 
 typedef struct genai_stage_timing {
   genai_stage_state state;
   double seconds;             /* monotonic clock; also for a failed stage */
   uint64_t peak_memory_bytes; /* of the process when the stage ended */
+  char* reused_from;          /* GENAI_STAGE_REUSED: the path of what was stored */
 } genai_stage_timing;
 
 /* What happened, also after a failure. Zero-initialise; free with genai_pipeline_report_deinit. */
@@ -51,6 +53,12 @@ GENAI_API void genai_pipeline_report_deinit(genai_pipeline_report* self);
 
 /* Checks everything that can be checked before any stage runs (options, SoC, recipe, numbers, files): invoke does this first. */
 GENAI_API genai_status* genai_pipeline_validate(const genai_pipeline* self, const genai_context* context) GENAI_MUST_USE;
+
+/* The options of every pipeline, besides those of its strategies: `reuse` (true: a stage whose inputs, options and versions equal those of a
+ * stored result is not run again; false: all stages run and store what they give) and `from` (a stage's name: earlier ones must be stored, this
+ * one and later ones run), and `soc_file`. model_preparation always runs when it is not skipped: it only opens files. */
+enum { GENAI_PIPELINE_OPTION_COUNT = 3 };
+GENAI_API extern const genai_option_spec genai_pipeline_option_table[GENAI_PIPELINE_OPTION_COUNT];
 
 /* Runs the stages in order and gives the inference output (zeroed when inference does not run). `output` and `report` may be NULL.
  * Validation failures are GENAI_ERROR_CONFIG_VALIDATION or GENAI_ERROR_ENGINE_NOT_AVAILABLE; a failing stage is GENAI_ERROR_STAGE. A

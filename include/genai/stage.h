@@ -53,10 +53,15 @@ typedef struct genai_quantization_input {
   const char* recipe;
   genai_sample_stream* training_data;
   const genai_options* options;
+  const void* stored; /* `to_store` of an earlier run with equal inputs, to be used in place of calibrating; NULL: none */
+  size_t stored_size;
 } genai_quantization_input;
 
 typedef struct genai_quantization_output {
   genai_object* model;
+  void* to_store; /* what a later run may use in place of calibrating (genai_alloc); NULL: nothing */
+  size_t to_store_size;
+  bool reused; /* `stored` was used */
 } genai_quantization_output;
 GENAI_API void genai_quantization_output_deinit(genai_quantization_output* self);
 
@@ -95,6 +100,25 @@ typedef struct genai_inference_output {
 } genai_inference_output;
 GENAI_API void genai_inference_output_deinit(genai_inference_output* self);
 
+/* ---- Fingerprints ---- */
+/* Everything that a stage's output depends on. A finished stage is reused when a later run gives the same one. Paths and times do not belong
+ * here; what the files hold does. */
+typedef struct genai_fingerprint genai_fingerprint;
+GENAI_API genai_status* genai_fingerprint_add(genai_fingerprint* self, const char* name, const char* value) GENAI_MUST_USE; /* copied */
+GENAI_API genai_status* genai_fingerprint_add_file(genai_fingerprint* self, const char* name,
+                                                   const char* path) GENAI_MUST_USE; /* content */
+/* The pairs of `options` that `specs` gives to `stage`, but for those that `except` (NULL-terminated; may be NULL) names. */
+GENAI_API genai_status* genai_fingerprint_add_options(genai_fingerprint* self, const genai_options* options, const genai_option_spec* specs,
+                                                      size_t count, unsigned stage, const char* const* except) GENAI_MUST_USE;
+/* The output depends on something that cannot be told, such as a caller's own adapter: the stage and those after it always run. */
+GENAI_API void genai_fingerprint_set_unknown(genai_fingerprint* self, const char* why); /* a literal */
+
+typedef struct genai_fingerprint_request {
+  const genai_chipset* soc;
+  genai_backend backend;
+  const genai_model_preparation_output* prepared; /* what model_preparation gave in this run */
+} genai_fingerprint_request;
+
 /* ---- Strategies ---- */
 typedef struct genai_strategy genai_strategy;
 typedef struct genai_strategy_vtable {
@@ -114,6 +138,10 @@ typedef struct genai_strategy_vtable {
   genai_status* (*infer)(genai_strategy* self, const genai_context* context, const genai_inference_input* input,
                          genai_inference_output* output);
   void (*destroy)(genai_strategy* self); /* may be NULL */
+  /* Adds what the output of this stage depends on besides what went into the stages before it. Called after `validate` and after
+   * model_preparation ran. May be NULL: the stage and those after it always run. */
+  genai_status* (*fingerprint)(genai_strategy* self, const genai_context* context, const genai_fingerprint_request* request,
+                               genai_fingerprint* out);
 } genai_strategy_vtable;
 struct genai_strategy {
   const genai_strategy_vtable* vtable;

@@ -16,7 +16,8 @@ static const option_spec options[] = {
     {"--prompt", "TEXT", true, "a prompt; may be given several times"},
     {"--ids", "LIST", true, "a prompt as token ids, such as 1,22,333; may be given several times"},
     {"--until", "STAGE", false, "stop after model_preparation, quantization, compilation or inference"},
-    {"--from", "STAGE", false, "begin at a stage; inference begins from the artifact that an earlier run stored"},
+    {"--from", "STAGE", false,
+     "begin at a stage: what earlier ones gave must be stored by an earlier run, and this one and later ones run"},
     {"--skip", "STAGE", true, "leave a stage out; without quantization the model is compiled in half precision"},
     {"--engine", "NAME", true, "engine of every stage, or STAGE=NAME for one (executorch)"},
     {"--backend", "NAME", false, "htp, gpu or lpai (htp)"},
@@ -30,6 +31,7 @@ static const option_spec options[] = {
     {"--context", "N", false, "context length, prompt and answer together (512)"},
     {"--calibration", "FILE", false, "text to calibrate on, in place of the built-in set"},
     {"--calibration-samples", "N", false, "calibrate on at most N samples"},
+    {"--no-cache", NULL, false, "run every stage, also one whose result is stored for equal inputs, options and versions"},
     {"--twin", "HOW", false,
      "the artifact for the simulator: process compiles it beside the device's, inline after it, off not at all (process)"},
     {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},
@@ -38,6 +40,8 @@ static const option_spec options[] = {
     OPTIONS_GENERATION,
     OPTIONS_OUTPUT,
 };
+
+enum { EARLIER_STAGES = (1u << GENAI_STAGE_INFERENCE) - 1 };
 
 /* What --until, --from and --skip leave out, as bits. */
 static genai_status* stages_to_skip(const arguments* given, unsigned* out, bool* from_inference) {
@@ -49,14 +53,8 @@ static genai_status* stages_to_skip(const arguments* given, unsigned* out, bool*
   }
   if (argument_given(given, "--from")) {
     GENAI_TRY(genai_stage_find(argument_value(given, "--from"), &stage));
-    if (stage == GENAI_STAGE_QUANTIZATION || stage == GENAI_STAGE_COMPILATION)
-      return genai_status_create(
-          GENAI_ERROR_CONFIG_VALIDATION,
-          "--from %s is not possible: nothing is stored between preparation and compilation; expected model_preparation or "
-          "inference",
-          genai_stage_name(stage));
-    for (unsigned i = 0; i < (unsigned)stage; i++) skip |= 1u << i;
     *from_inference = stage == GENAI_STAGE_INFERENCE;
+    if (*from_inference) skip |= EARLIER_STAGES; /* the others need what preparation reads: the pipeline's option `from` is theirs */
   }
   for (size_t i = 0; i < argument_count(given, "--skip"); i++) {
     GENAI_TRY(genai_stage_find(argument_at(given, "--skip", i), &stage));
@@ -105,6 +103,9 @@ static genai_status* fill_context(cli* app, const arguments* given, bool inferen
   /* The program knows its own threads, so that a child process is safe; the library's default is one process. */
   GENAI_TRY(genai_context_builder_set_option(builder, "simulator_twin", "process"));
   GENAI_TRY(cli_map_options(given, mappings, sizeof mappings / sizeof mappings[0], builder));
+  if (argument_given(given, "--no-cache")) GENAI_TRY(genai_context_builder_set_option(builder, "reuse", "false"));
+  if (argument_given(given, "--from") && !from_inference)
+    GENAI_TRY(genai_context_builder_set_option(builder, "from", argument_value(given, "--from")));
   if (from_inference) GENAI_TRY(add_stored_artifact(given, builder));
   return run_set_generation(app, given, builder);
 }

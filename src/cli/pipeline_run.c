@@ -143,10 +143,13 @@ static void print_summary(cli* app, const genai_pipeline_report* report, const g
   }
   for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) {
     const genai_stage_timing* stage = &report->stages[i];
-    if (stage->state != GENAI_STAGE_COMPLETED && stage->state != GENAI_STAGE_FAILED) continue;
+    if (stage->state == GENAI_STAGE_SKIPPED || stage->state == GENAI_STAGE_NOT_REACHED) continue;
     format_bytes(stage->peak_memory_bytes, size);
-    cli_line(app, "stage      %-18s %8.3f s  peak memory %s%s", genai_stage_name((genai_stage_kind)i), stage->seconds, size,
-             stage->state == GENAI_STAGE_FAILED ? "  failed" : "");
+    cli_line(app, "stage      %-18s %8.3f s  peak memory %s%s%s", genai_stage_name((genai_stage_kind)i), stage->seconds, size,
+             stage->state == GENAI_STAGE_FAILED   ? "  failed"
+             : stage->state == GENAI_STAGE_REUSED ? "  reused from "
+                                                  : "",
+             stage->reused_from ? stage->reused_from : "");
   }
   format_bytes(memory_peak_bytes(), size);
   double twin_memory = 0;
@@ -214,6 +217,10 @@ static void write_stages(json_writer* writer, const genai_pipeline_report* repor
     json_write_number(writer, stage->seconds);
     json_key(writer, "peak_memory_bytes");
     json_write_unsigned(writer, stage->peak_memory_bytes);
+    if (stage->reused_from) {
+      json_key(writer, "reused_from");
+      json_write_string(writer, stage->reused_from);
+    }
     json_end_object(writer);
   }
   json_end_array(writer);

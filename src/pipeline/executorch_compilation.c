@@ -1,5 +1,6 @@
 /* The compilation strategy: fans a model out into its graphs, gathers what the artifact says about itself, and hands both to the compiler.
  * Lowering and files are the compiler adapter's business. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -12,10 +13,11 @@ typedef struct compilation {
   genai_strategy base;
   genai_compiler* compiler;
   genai_compiler* own_compiler;
+  text build_id; /* of the vendor's libraries, once validated */
 } compilation;
 
 static genai_status* validate(genai_strategy* base, const genai_context* context, const genai_chipset* soc, genai_backend backend) {
-  const compilation* self = (const compilation*)base;
+  compilation* self = (compilation*)base;
   if (self->compiler != self->own_compiler) return NULL;
   const genai_options* options = genai_context_options(context);
   const char* name = genai_options_get(options, "name");
@@ -26,7 +28,8 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
   if (vtcm > soc->vtcm_mb)
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "option vtcm_mb is %lld, but %s has %u MB", (long long)vtcm, soc->name,
                                soc->vtcm_mb);
-  return executorch_compiler_validate(context, soc, backend);
+  text_clear(&self->build_id);
+  return executorch_compiler_validate(context, soc, backend, &self->build_id);
 }
 
 static genai_status* check_input(const genai_compilation_input* input) {
@@ -154,8 +157,40 @@ static genai_status* compile(genai_strategy* base, const genai_context* context,
   return status ? genai_status_wrap_stage(status, genai_stage_name(GENAI_STAGE_COMPILATION), "cannot compile the model") : NULL;
 }
 
+static genai_status* add_number(genai_fingerprint* out, const char* name, uint64_t value) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+  return genai_fingerprint_add(out, name, digits);
+}
+
+static genai_status* fingerprint(genai_strategy* base, const genai_context* context, const genai_fingerprint_request* request,
+                                 genai_fingerprint* out) {
+  static const char* const by_build_id[] = {"qnn_dir", NULL};
+  const compilation* self = (const compilation*)base;
+  if (self->compiler != self->own_compiler) {
+    genai_fingerprint_set_unknown(out, "the compiler is the caller's own");
+    return NULL;
+  }
+  if (!self->build_id.length) {
+    genai_fingerprint_set_unknown(out, "the vendor's libraries do not name their build");
+    return NULL;
+  }
+  char stem[128];
+  file_stem(genai_context_model(context), stem);
+  GENAI_TRY(genai_fingerprint_add(out, "libraries", self->build_id.data));
+  GENAI_TRY(genai_fingerprint_add(out, "stem", stem));
+  GENAI_TRY(genai_fingerprint_add(out, "backend", genai_backend_name(request->backend)));
+  GENAI_TRY(genai_fingerprint_add(out, "soc", request->soc->name));
+  GENAI_TRY(add_number(out, "soc_id", request->soc->soc_id));
+  GENAI_TRY(add_number(out, "htp_arch", request->soc->htp_arch));
+  GENAI_TRY(add_number(out, "soc_vtcm_mb", request->soc->vtcm_mb));
+  return genai_fingerprint_add_options(out, genai_context_options(context), executorch_option_table, EXECUTORCH_OPTION_COUNT,
+                                       GENAI_STAGE_COMPILATION, by_build_id);
+}
+
 static void destroy(genai_strategy* base) {
   compilation* self = (compilation*)base;
+  text_deinit(&self->build_id);
   if (self->own_compiler && self->own_compiler->vtable->destroy) self->own_compiler->vtable->destroy(self->own_compiler);
   mem_free(self);
 }
@@ -168,7 +203,8 @@ genai_status* executorch_compilation_strategy(void* user, const genai_adapters* 
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
                                                .compile = compile,
-                                               .destroy = destroy};
+                                               .destroy = destroy,
+                                               .fingerprint = fingerprint};
   compilation* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   self->base.vtable = &vtable;

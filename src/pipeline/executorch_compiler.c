@@ -30,15 +30,17 @@ typedef struct job {
   char* simulator_path;
 } job;
 
-static genai_status* probe_libraries(void* user, text* payload) {
-  (void)payload;
+static genai_status* probe_libraries(void* user, text* build_id) {
   qnn_library* library;
+  qnn_library_info info;
   GENAI_TRY(qnn_library_open(user, &library));
+  qnn_library_get_info(library, &info);
+  genai_status* status = text_append_cstr(build_id, info.build_id);
   qnn_library_close(library);
-  return NULL;
+  return status;
 }
 
-genai_status* executorch_compiler_validate(const genai_context* context, const genai_chipset* soc, genai_backend backend) {
+genai_status* executorch_compiler_validate(const genai_context* context, const genai_chipset* soc, genai_backend backend, text* build_id) {
   const genai_options* options = genai_context_options(context);
   if (backend != GENAI_BACKEND_HTP)
     return genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE,
@@ -49,13 +51,10 @@ genai_status* executorch_compiler_validate(const genai_context* context, const g
   void* directory = (void*)(uintptr_t)genai_options_get(options, "qnn_dir");
   /* When a child is to compile, this process must not have loaded the libraries: so it asks another one whether they load. */
   if (strcmp(genai_options_text(options, "simulator_twin", "inline"), "process") || !twin_child_possible())
-    return probe_libraries(directory, NULL);
+    return probe_libraries(directory, build_id);
   child_process child;
-  text payload = {0};
   GENAI_TRY(child_start(probe_libraries, directory, &child));
-  genai_status* status = child_wait(&child, context_cancel_token(context), NULL, &payload);
-  text_deinit(&payload);
-  return status;
+  return child_wait(&child, context_cancel_token(context), NULL, build_id);
 }
 
 static genai_status* collect_graph(job* self, size_t index) {

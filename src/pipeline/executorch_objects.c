@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "pipeline/executorch_strategy.h"
 
 static void checkpoint_destroy(void* payload) {
   checkpoint_close(payload);
@@ -84,4 +86,29 @@ size_t executorch_stop_ids(const executorch_model* self, int32_t ids[EXECUTORCH_
     if (!known && count < EXECUTORCH_MAX_STOP_IDS) ids[count++] = found[i];
   }
   return count;
+}
+
+/* The hash of a checkpoint covers its weights; what else a Hugging Face directory says of the model is beside them. */
+genai_status* executorch_add_checkpoint(const genai_object* object, genai_fingerprint* out) {
+  static const char* const beside[] = {"config.json", "generation_config.json", "tokenizer_config.json"};
+  executorch_model* loaded = genai_object_payload(object, &executorch_model_type);
+  if (!loaded) {
+    genai_fingerprint_set_unknown(out, "the model is not of the default loader");
+    return NULL;
+  }
+  const checkpoint* file = genai_object_payload(loaded->file, &executorch_checkpoint_type);
+  const char* hex;
+  model_info info;
+  GENAI_TRY(executorch_model_fingerprint(loaded, &hex));
+  model_get_info(loaded->decoder, &info);
+  GENAI_TRY(genai_fingerprint_add(out, "checkpoint", hex));
+  GENAI_TRY(genai_fingerprint_add(out, "name", info.name)); /* the artifact records it */
+  for (size_t i = 0; path_is_directory(checkpoint_path(file)) && i < sizeof beside / sizeof beside[0]; i++) {
+    char* path;
+    GENAI_TRY(path_join(checkpoint_path(file), beside[i], &path));
+    genai_status* status = file_exists(path) ? genai_fingerprint_add_file(out, beside[i], path) : NULL;
+    mem_free(path);
+    if (status) return status;
+  }
+  return NULL;
 }

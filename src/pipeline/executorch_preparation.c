@@ -100,6 +100,28 @@ static genai_status* prepare(genai_strategy* base, const genai_context* context,
                                  input->model ? input->model : "");
 }
 
+static genai_status* fingerprint(genai_strategy* base, const genai_context* context, const genai_fingerprint_request* request,
+                                 genai_fingerprint* out) {
+  static const char* const by_content[] = {"calibration_file", "chat_template", NULL};
+  const preparation* self = (const preparation*)base;
+  const genai_options* options = genai_context_options(context);
+  if (self->loader != self->own_loader || self->calibration != self->own_calibration) {
+    genai_fingerprint_set_unknown(out, "an adapter of model_preparation is the caller's own");
+    return NULL;
+  }
+  if (genai_context_calibration_data(context)) {
+    genai_fingerprint_set_unknown(out, "the calibration data is the caller's own");
+    return NULL;
+  }
+  GENAI_TRY(executorch_add_checkpoint(request->prepared->model, out));
+  if (request->prepared->runtime_tokenizer) GENAI_TRY(genai_fingerprint_add_file(out, "tokenizer", request->prepared->runtime_tokenizer));
+  if (request->prepared->chat_template) GENAI_TRY(genai_fingerprint_add(out, "chat_template", request->prepared->chat_template));
+  const char* file = genai_options_get(options, "calibration_file");
+  if (file) GENAI_TRY(genai_fingerprint_add_file(out, "calibration_file", file));
+  return genai_fingerprint_add_options(out, options, executorch_option_table, EXECUTORCH_OPTION_COUNT, GENAI_STAGE_MODEL_PREPARATION,
+                                       by_content);
+}
+
 static void destroy(genai_strategy* base) {
   preparation* self = (preparation*)base;
   if (self->own_loader && self->own_loader->vtable->destroy) self->own_loader->vtable->destroy(self->own_loader);
@@ -115,7 +137,8 @@ genai_status* executorch_preparation_strategy(void* user, const genai_adapters* 
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
                                                .prepare = prepare,
-                                               .destroy = destroy};
+                                               .destroy = destroy,
+                                               .fingerprint = fingerprint};
   preparation* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   self->base.vtable = &vtable;

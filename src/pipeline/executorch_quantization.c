@@ -76,6 +76,19 @@ static genai_status* convert_graphs(quantization* self, const genai_context* con
   return NULL;
 }
 
+/* What an earlier run stored for the same inputs stands in for calibrating. */
+static genai_status* calibrate_or_restore(quantization* self, const genai_context* context, const genai_quantization_input* input,
+                                          genai_quantization_output* output) {
+  const genai_quantizer_vtable* quantizer = self->quantizer->vtable;
+  if (input->stored && quantizer->restore) {
+    GENAI_TRY(quantizer->restore(self->quantizer, context, input->stored, input->stored_size));
+    output->reused = true;
+    return NULL;
+  }
+  GENAI_TRY(quantizer->calibrate(self->quantizer, context, input->calibration_data));
+  return quantizer->save ? quantizer->save(self->quantizer, &output->to_store, &output->to_store_size) : NULL;
+}
+
 static genai_status* run_quantizer(quantization* self, const genai_context* context, const genai_quantization_input* input,
                                    genai_quantization_output* output) {
   const genai_quantizer_vtable* quantizer = self->quantizer->vtable;
@@ -88,7 +101,7 @@ static genai_status* run_quantizer(quantization* self, const genai_context* cont
   GENAI_TRY(quantizer->make_quantizer(self->quantizer, context, &request));
   GENAI_TRY(quantizer->prepare(self->quantizer, context));
   GENAI_TRY(genai_context_check_cancelled(context));
-  GENAI_TRY(quantizer->calibrate(self->quantizer, context, input->calibration_data));
+  GENAI_TRY(calibrate_or_restore(self, context, input, output));
   genai_object* set;
   GENAI_TRY(genai_graph_set_create(&set));
   genai_status* status = convert_graphs(self, context, input, set);
@@ -108,6 +121,35 @@ static genai_status* quantize(genai_strategy* base, const genai_context* context
   return status ? genai_status_wrap_stage(status, genai_stage_name(GENAI_STAGE_QUANTIZATION), "cannot quantize the model") : NULL;
 }
 
+/* A recipe counts by what it says, whatever file it came from. */
+static genai_status* add_recipe(const char* name, const char* value, genai_fingerprint* out) {
+  recipe how;
+  text content = {0};
+  GENAI_TRY(recipe_load(value, &how));
+  genai_status* status = recipe_write_json(&how, &content);
+  if (!status) status = genai_fingerprint_add(out, name, content.data);
+  text_deinit(&content);
+  return status;
+}
+
+static genai_status* fingerprint(genai_strategy* base, const genai_context* context, const genai_fingerprint_request* request,
+                                 genai_fingerprint* out) {
+  static const char* const by_content[] = {"recipe", "dtype", NULL};
+  const quantization* self = (const quantization*)base;
+  const genai_options* options = genai_context_options(context);
+  (void)request;
+  if (self->quantizer != self->own_quantizer) {
+    genai_fingerprint_set_unknown(out, "the quantizer is the caller's own");
+    return NULL;
+  }
+  const char* dtype = genai_options_get(options, "dtype");
+  const char* named = genai_options_get(options, "recipe");
+  if (dtype) GENAI_TRY(add_recipe("dtype", dtype, out));
+  GENAI_TRY(add_recipe("recipe", named ? named : dtype ? dtype : EXECUTORCH_DEFAULT_RECIPE, out));
+  return genai_fingerprint_add_options(out, options, executorch_option_table, EXECUTORCH_OPTION_COUNT, GENAI_STAGE_QUANTIZATION,
+                                       by_content);
+}
+
 static void destroy(genai_strategy* base) {
   quantization* self = (quantization*)base;
   if (self->own_quantizer && self->own_quantizer->vtable->destroy) self->own_quantizer->vtable->destroy(self->own_quantizer);
@@ -122,7 +164,8 @@ genai_status* executorch_quantization_strategy(void* user, const genai_adapters*
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
                                                .quantize = quantize,
-                                               .destroy = destroy};
+                                               .destroy = destroy,
+                                               .fingerprint = fingerprint};
   quantization* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   self->base.vtable = &vtable;

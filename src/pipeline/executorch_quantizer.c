@@ -171,13 +171,40 @@ static genai_status* convert(genai_quantizer* base, const genai_context* context
   return NULL;
 }
 
+static genai_status* save(genai_quantizer* base, void** data, size_t* size) {
+  const quantizer* self = (const quantizer*)base;
+  text bytes = {0};
+  GENAI_TRY(expect_step(self, STEP_CALIBRATED, "save"));
+  genai_status* status = calibration_write(self->ranges, &bytes);
+  size_t length = bytes.length;
+  char* detached = status ? NULL : text_detach(&bytes);
+  if (!status && !detached) status = genai_status_out_of_memory();
+  text_deinit(&bytes);
+  if (status) return status;
+  *data = detached;
+  *size = length;
+  return NULL;
+}
+
+static genai_status* restore(genai_quantizer* base, const genai_context* context, const void* data, size_t size) {
+  quantizer* self = (quantizer*)base;
+  (void)context;
+  calibration* ranges;
+  GENAI_TRY(expect_step(self, STEP_PREPARED, "restore"));
+  GENAI_TRY(calibration_read(data, size, &ranges));
+  calibration_destroy(self->ranges);
+  self->ranges = ranges;
+  self->reached = STEP_CALIBRATED;
+  return NULL;
+}
+
 static void destroy(genai_quantizer* base) {
   forget((quantizer*)base);
   mem_free(base);
 }
 
 genai_status* executorch_quantizer_create(genai_quantizer** out) {
-  static const genai_quantizer_vtable vtable = {export_model, make_quantizer, prepare, run_calibration, convert, destroy};
+  static const genai_quantizer_vtable vtable = {export_model, make_quantizer, prepare, run_calibration, convert, destroy, save, restore};
   quantizer* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   self->base.vtable = &vtable;

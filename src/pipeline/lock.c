@@ -9,12 +9,13 @@
 
 #include "base/file.h"
 #include "pipeline/internal.h"
+#include "pipeline/store.h"
 
 enum { SUFFIX_LENGTH = 6 }; /* of mkstemp's names */
 
 /* Whether a name is one that atomic_file gives while it writes a kind of file that genai writes here. */
 static bool is_leftover(const char* name) {
-  static const char* const kinds[] = {".pte", ".json", ".jinja"};
+  static const char* const kinds[] = {".pte", ".json", ".jinja", ".bin", ".etrecord"};
   size_t length = strlen(name);
   if (length <= SUFFIX_LENGTH + 1 || name[length - SUFFIX_LENGTH - 1] != '.') return false;
   if (strspn(name + length - SUFFIX_LENGTH, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != SUFFIX_LENGTH)
@@ -27,7 +28,7 @@ static bool is_leftover(const char* name) {
   return false;
 }
 
-static void remove_leftovers(const char* directory) {
+static void remove_leftovers_in(const char* directory) {
   DIR* entries = opendir(directory);
   if (!entries) return;
   for (const struct dirent* entry; (entry = readdir(entries));) {
@@ -36,6 +37,15 @@ static void remove_leftovers(const char* directory) {
       log_write(LOG_INFO, "removed \"%s\" in \"%s\": a run that was killed had left it", entry->d_name, directory);
   }
   closedir(entries);
+}
+
+static genai_status* remove_leftovers(const char* directory) {
+  char* stored;
+  GENAI_TRY(path_join(directory, STORE_FOLDER, &stored));
+  remove_leftovers_in(directory);
+  remove_leftovers_in(stored);
+  mem_free(stored);
+  return NULL;
 }
 
 genai_status* directory_lock_acquire(const char* directory, directory_lock* out) {
@@ -62,7 +72,7 @@ genai_status* directory_lock_acquire(const char* directory, directory_lock* out)
     if (ftruncate(descriptor, 0) || pwrite(descriptor, owner, (size_t)length, 0) != length) {
       /* The id only makes another run's message better. */
     }
-    remove_leftovers(directory);
+    status = remove_leftovers(directory);
   }
   mem_free(path);
   if (status) {

@@ -284,6 +284,7 @@ void genai_model_preparation_output_deinit(genai_model_preparation_output* self)
 
 void genai_quantization_output_deinit(genai_quantization_output* self) {
   genai_object_release(self->model);
+  mem_free(self->to_store);
   *self = (genai_quantization_output){0};
 }
 

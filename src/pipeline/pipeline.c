@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pipeline/internal.h"
+#include "pipeline/resume.h"
 
 struct genai_pipeline {
   genai_stage* stages[GENAI_STAGE_COUNT];
@@ -59,6 +60,7 @@ genai_stage* genai_pipeline_stage(const genai_pipeline* self, genai_stage_kind k
 }
 
 void genai_pipeline_report_deinit(genai_pipeline_report* self) {
+  for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) mem_free(self->stages[i].reused_from);
   genai_string_list_deinit(&self->artifacts);
   mem_free(self->runtime_tokenizer);
   genai_statistics_deinit(&self->statistics);
@@ -67,11 +69,8 @@ void genai_pipeline_report_deinit(genai_pipeline_report* self) {
 
 static genai_status* validate(const genai_pipeline* self, const genai_context* context, genai_chipset* soc) {
   GENAI_TRY(genai_context_chipset(context, soc));
-  /* Options of the run itself, whatever its engines. */
-  static const genai_option_spec own[] = {
-      {"soc_file", GENAI_OPTION_TEXT, 0, 0, 0, NULL, NULL, "JSON file with SoCs of your own (docs/formats/socs.md)"}};
-  const genai_option_spec* lists[GENAI_STAGE_COUNT + 1] = {own};
-  size_t counts[GENAI_STAGE_COUNT + 1] = {sizeof own / sizeof own[0]};
+  const genai_option_spec* lists[GENAI_STAGE_COUNT + 1] = {genai_pipeline_option_table};
+  size_t counts[GENAI_STAGE_COUNT + 1] = {GENAI_PIPELINE_OPTION_COUNT};
   size_t n_lists = 1;
   for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) {
     if (!self->stages[i]) continue;
@@ -80,6 +79,8 @@ static genai_status* validate(const genai_pipeline* self, const genai_context* c
     counts[n_lists++] = vtable->options ? vtable->n_options : 0;
   }
   GENAI_TRY(genai_options_validate(genai_context_options(context), lists, counts, n_lists));
+  resume stored;
+  GENAI_TRY(resume_init(context, &stored));
   if (self->stages[GENAI_STAGE_INFERENCE] && !genai_context_prompt_count(context))
     return genai_status_create(
         GENAI_ERROR_CONFIG_VALIDATION,
@@ -103,6 +104,7 @@ typedef struct run {
   genai_pipeline* pipeline;
   const genai_context* context;
   genai_chipset soc;
+  resume stored;
   genai_model_preparation_output prepared;
   genai_quantization_output quantized;
   genai_compilation_output compiled;
@@ -116,7 +118,9 @@ static genai_status* invoke_stage(run* r, genai_stage_kind kind) {
   switch (kind) {
     case GENAI_STAGE_MODEL_PREPARATION: {
       genai_model_preparation_input input = {genai_context_model(context), &r->soc, options};
-      return genai_model_preparation_invoke(stage, context, &input, &r->prepared);
+      GENAI_TRY(genai_model_preparation_invoke(stage, context, &input, &r->prepared));
+      genai_fingerprint_request request = {&r->soc, r->pipeline->backend, &r->prepared};
+      return resume_look(&r->stored, r->pipeline->stages, context, &request);
     }
     case GENAI_STAGE_QUANTIZATION: {
       genai_quantization_input input = {.model = r->prepared.model,
@@ -126,8 +130,11 @@ static genai_status* invoke_stage(run* r, genai_stage_kind kind) {
                                         .backend = &r->pipeline->backend,
                                         .recipe = genai_options_get(options, "recipe"),
                                         .training_data = genai_context_training_data(context),
-                                        .options = options};
-      return genai_quantization_invoke(stage, context, &input, &r->quantized);
+                                        .options = options,
+                                        .stored = r->stored.calibration,
+                                        .stored_size = r->stored.calibration_size};
+      GENAI_TRY(genai_quantization_invoke(stage, context, &input, &r->quantized));
+      return resume_keep_quantization(&r->stored, &r->quantized);
     }
     case GENAI_STAGE_COMPILATION: {
       genai_compilation_input input = {.quantized_model = r->quantized.model,
@@ -138,7 +145,8 @@ static genai_status* invoke_stage(run* r, genai_stage_kind kind) {
                                        .artifact_directory = genai_context_artifact_directory(context),
                                        .runtime_tokenizer = r->prepared.runtime_tokenizer,
                                        .options = options};
-      return genai_compilation_invoke(stage, context, &input, &r->compiled);
+      GENAI_TRY(genai_compilation_invoke(stage, context, &input, &r->compiled));
+      return resume_keep_compilation(&r->stored, &r->compiled);
     }
     case GENAI_STAGE_INFERENCE: {
       /* What earlier stages hold is not needed any more: the artifact is read from its file, and memory is what the simulator needs. */
@@ -169,8 +177,34 @@ static genai_status* invoke_stage(run* r, genai_stage_kind kind) {
   return genai_status_create(GENAI_ERROR_INTERNAL, "there is no stage %d", (int)kind);
 }
 
+static genai_status* mark_reused(genai_stage_timing* timing, const char* record) {
+  timing->state = GENAI_STAGE_REUSED;
+  timing->reused_from = mem_strdup(record);
+  return timing->reused_from ? NULL : genai_status_out_of_memory();
+}
+
+/* Quantization and compilation need not run when what compilation would give is stored. */
+static genai_status* reuse_stage(run* r, genai_stage_kind kind, genai_stage_timing* timing, bool* reused) {
+  const char* record = r->stored.records[GENAI_STAGE_COMPILATION];
+  if (!record || (kind != GENAI_STAGE_QUANTIZATION && kind != GENAI_STAGE_COMPILATION)) return NULL;
+  GENAI_TRY(mark_reused(timing, record));
+  timing->peak_memory_bytes = memory_peak_bytes();
+  *reused = true;
+  if (kind == GENAI_STAGE_QUANTIZATION) {
+    log_write(LOG_INFO, "[GenAIPipeline] QuantizationStage not needed: the compiled artifacts are reused");
+    return NULL;
+  }
+  r->compiled = r->stored.compiled;
+  r->stored.compiled = (genai_compilation_output){0};
+  log_write(LOG_INFO, "[GenAIPipeline] CompilationStage reused: inputs, options and versions equal those of \"%s\"", record);
+  return NULL;
+}
+
 static genai_status* run_stage(run* r, genai_stage_kind kind, genai_stage_timing* timing) {
   const char* name = genai_stage_class_name(kind);
+  bool reused = false;
+  GENAI_TRY(reuse_stage(r, kind, timing, &reused));
+  if (reused) return NULL;
   char elapsed[32];
   log_write(LOG_INFO, "[GenAIPipeline] %s started", name);
   double started = clock_seconds();
@@ -182,7 +216,10 @@ static genai_status* run_stage(run* r, genai_stage_kind kind, genai_stage_timing
   format_seconds(timing->seconds, elapsed);
   if (!status) {
     log_write(LOG_INFO, "[GenAIPipeline] %s completed in %s", name, elapsed);
-    return NULL;
+    if (kind != GENAI_STAGE_QUANTIZATION || !r->quantized.reused) return NULL;
+    log_write(LOG_INFO, "[GenAIPipeline] QuantizationStage took the calibration stored in \"%s\"",
+              r->stored.records[GENAI_STAGE_QUANTIZATION]);
+    return mark_reused(timing, r->stored.records[GENAI_STAGE_QUANTIZATION]);
   }
   log_write(LOG_ERROR, "[GenAIPipeline] %s failed after %s", name, elapsed);
   return genai_status_wrap_stage(status, genai_stage_name(kind), "failed");
@@ -212,6 +249,7 @@ genai_status* genai_pipeline_invoke(genai_pipeline* self, const genai_context* c
   if (output) *output = (genai_inference_output){0};
   run r = {.pipeline = self, .context = context};
   GENAI_TRY(validate(self, context, &r.soc));
+  GENAI_TRY(resume_init(context, &r.stored));
   directory_lock lock = {-1};
   if (self->stages[GENAI_STAGE_MODEL_PREPARATION] || self->stages[GENAI_STAGE_COMPILATION])
     GENAI_TRY(directory_lock_acquire(genai_context_artifact_directory(context), &lock));
@@ -227,6 +265,7 @@ genai_status* genai_pipeline_invoke(genai_pipeline* self, const genai_context* c
     *output = r.inferred;
     r.inferred = (genai_inference_output){0};
   }
+  resume_deinit(&r.stored);
   genai_model_preparation_output_deinit(&r.prepared);
   genai_quantization_output_deinit(&r.quantized);
   genai_compilation_output_deinit(&r.compiled);

@@ -73,7 +73,7 @@ class Installed(unittest.TestCase):
         for header in (SOURCE / "include/genai").glob("*.h"):
             text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
             for declaration in re.findall(r"^GENAI_API ([^;]*);", text, re.MULTILINE):
-                declared.add(re.findall(r"\b(genai_\w+)\s*(?:\(|$)", declaration)[0])
+                declared.add(re.findall(r"\b(genai_\w+)\s*(?:\(|\[|$)", declaration)[0])
         self.assertEqual(exported, declared)
         self.assertGreater(len(declared), 100)
 

@@ -206,8 +206,8 @@ static inline void stubs_init(stubs* self) {
   static const genai_model_loader_vtable loader = {stub_load_model,       stub_load_tokenizer, stub_example_inputs,
                                                    stub_export_tokenizer, stub_chat_template,  NULL};
   static const genai_calibration_data_vtable data = {stub_generate, NULL};
-  static const genai_quantizer_vtable quantizer = {stub_export_model, stub_make_quantizer, stub_prepare,
-                                                   stub_calibrate,    stub_convert,        NULL};
+  static const genai_quantizer_vtable quantizer = {
+      stub_export_model, stub_make_quantizer, stub_prepare, stub_calibrate, stub_convert, NULL, NULL, NULL};
   static const genai_compiler_vtable compiler = {stub_compile, NULL};
   static const genai_device_runner_vtable runner = {stub_push, stub_execute, stub_pull, NULL};
   *self = (stubs){.n_artifacts = 1, .gives_text = true};

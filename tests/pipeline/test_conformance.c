@@ -5,7 +5,7 @@
 #include "pipeline/executorch_objects.h"
 #include "stubs.h"
 
-static const genai_chipset soc = {"SM8650", "Snapdragon 8 Gen 3", 57, 75, 8, 6};
+static const genai_chipset soc = {"SM8650", "Snapdragon 8 Gen 3", 57, 75, 8, 6, true};
 static const char* const small_options[][2] = {{"context", "32"}, {"prefill_ar", "8"}, {"threads", "1"}};
 static stubs the_stubs;
 

@@ -2,7 +2,7 @@
 #include "pipeline/executorch.h"
 #include "stubs.h"
 
-static const genai_chipset soc = {"SM8650", "Snapdragon 8 Gen 3", 57, 75, 8, 6};
+static const genai_chipset soc = {"SM8650", "Snapdragon 8 Gen 3", 57, 75, 8, 6, true};
 static const genai_backend backend = GENAI_BACKEND_HTP;
 
 static genai_stage* make_stage(genai_stage_kind kind, const stubs* s) {

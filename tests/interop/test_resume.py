@@ -1,0 +1,146 @@
+"""Runs that are resumed, with the real compiler: what a second run takes from the first, and what is left of a run that was killed at any
+moment. The model is the `llama` fixture (half a second to compile).
+
+The vendor numbers operators per process, so that equal bytes need fresh processes (docs/formats/qnn.md): every run here is one.
+"""
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GENAI = Path(os.environ.get("GENAI_BUILD_DIR", ROOT / "build")) / "genai"
+LLAMA = ROOT / "tests/data/checkpoints/llama"
+QNN = os.environ.get("GENAI_QNN_DIR", "")
+ARTIFACTS = ["llama.SM8650.pte", "llama.SM8650.sim.pte"]
+KILLS, SEED = 50, 20261130
+
+pytestmark = [
+    pytest.mark.skipif(not GENAI.exists(), reason="genai is not built"),
+    pytest.mark.skipif(not os.path.exists(os.path.join(QNN, "libQnnHtp.so")), reason="Qualcomm's libraries are absent (GENAI_QNN_DIR)"),
+]
+
+
+def command(folder, *more):
+    fixed = ["--soc", "SM8650", "--context", "32", "--prefill-ar", "8", "--calibration-samples", "1", "--threads", "1"]
+    return [str(word) for word in [GENAI, "run", LLAMA, *fixed, "--until", "compilation", "--artifact-dir", folder, "--json", *more]]
+
+
+def run(folder, *more):
+    done = subprocess.run(command(folder, *more), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    return facts, {stage["stage"]: stage for stage in facts["stages"]}
+
+
+def hashes(folder):
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ARTIFACTS}
+
+
+def files(folder):
+    """Every file but the lock; records without the part of their names that the key gives."""
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != ".genai.lock")
+    return [re.sub(r"-[0-9a-f]{16}\.", "-KEY.", name) for name in found]
+
+
+COMPLETE = sorted([*ARTIFACTS, ".genai/compilation-KEY.json", ".genai/quantization-KEY.bin"])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The artifacts of runs that nobody disturbed, and how long such a run takes."""
+    seen, seconds = [], []
+    for _ in range(3):
+        folder = tmp_path_factory.mktemp("undisturbed")
+        started = time.monotonic()
+        run(folder)
+        seconds.append(time.monotonic() - started)
+        assert files(folder) == COMPLETE
+        seen.append(hashes(folder))
+    assert seen[0] == seen[1] == seen[2]
+    return seen[0], sorted(seconds)[1]
+
+
+def test_a_second_run_reuses_what_the_first_stored(tmp_path, undisturbed):
+    first, stages = run(tmp_path)
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["completed", "completed"]
+    before = {name: (tmp_path / name).stat().st_mtime_ns for name in ARTIFACTS}
+    second, stages = run(tmp_path)
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["reused", "reused"]
+    assert Path(stages["compilation"]["reused_from"]).is_file()
+    assert second["artifacts"] == first["artifacts"]
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in ARTIFACTS} == before
+    assert hashes(tmp_path) == undisturbed[0]
+
+
+def test_no_cache_computes_everything_again(tmp_path, undisturbed):
+    run(tmp_path)
+    _, stages = run(tmp_path, "--no-cache")
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["completed", "completed"]
+    assert hashes(tmp_path) == undisturbed[0]
+    assert files(tmp_path) == COMPLETE
+
+
+def test_from_compilation_takes_the_stored_calibration(tmp_path, undisturbed):
+    refused = subprocess.run(command(tmp_path, "--from", "compilation"), capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "holds no result of quantization for these inputs, options and versions; run without it once" in refused.stderr
+    run(tmp_path)
+    _, stages = run(tmp_path, "--from", "compilation")
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["reused", "completed"]
+    assert "quantization-" in stages["quantization"]["reused_from"]
+    assert hashes(tmp_path) == undisturbed[0]
+
+
+def test_other_options_and_damaged_artifacts_are_compiled_again(tmp_path, undisturbed):
+    run(tmp_path)
+    _, stages = run(tmp_path, "--set", "optimization_level=2")
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["reused", "completed"]
+    _, stages = run(tmp_path)
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["reused", "completed"]
+    with open(tmp_path / ARTIFACTS[0], "r+b") as file:
+        file.seek(-1000, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))
+    _, stages = run(tmp_path)
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["reused", "completed"]
+    assert hashes(tmp_path) == undisturbed[0]
+
+
+def test_an_artifact_is_reused_in_the_same_precision_only(tmp_path):
+    _, stages = run(tmp_path, "--skip", "quantization")
+    assert stages["compilation"]["state"] == "completed"
+    _, stages = run(tmp_path)
+    assert [stages[name]["state"] for name in ("quantization", "compilation")] == ["completed", "completed"]
+    _, stages = run(tmp_path, "--skip", "quantization")
+    assert stages["compilation"]["state"] == "completed"
+    _, stages = run(tmp_path, "--skip", "quantization")
+    assert stages["compilation"]["state"] == "reused"
+
+
+def test_killed_at_any_moment_a_run_is_resumed_to_the_same_bytes(tmp_path, undisturbed):
+    expected, seconds = undisturbed
+    moments = random.Random(SEED)
+    alive, found = 0, set()
+    for number in range(KILLS):
+        folder = tmp_path / str(number)
+        process = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0, seconds))
+        alive += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        found.add(tuple(files(folder)) if folder.exists() else ())
+        run(folder)
+        assert hashes(folder) == expected, f"kill {number}"
+        assert files(folder) == COMPLETE, f"kill {number}"
+    assert alive >= KILLS // 2  # most were killed before their end
+    assert len(found) >= 2, found  # and not all in the same state
