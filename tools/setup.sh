@@ -3,7 +3,7 @@
 #
 #   setup.sh build     Debian packages for building
 #   setup.sh run       the same, and into the cache: QNN libraries, the sample model
-#   setup.sh test      the same, and for the tests: clang, four more library versions, a second model, vocabularies, a Python
+#   setup.sh test      the same, and for the tests: clang, chromium, four more library versions, a second model, vocabularies, a Python
 #                      environment with the references
 #   setup.sh develop   build, and clang-format and clang-tidy
 #
@@ -18,7 +18,7 @@ purpose=${1:?usage: setup.sh build|run|test|develop}
 build_packages=(gcc g++ cmake ninja-build pkg-config make git
   libsimdjson-dev libpcre2-dev libutf8proc-dev libssl-dev libdnnl-dev libflatbuffers-dev flatbuffers-compiler libcmocka-dev)
 run_packages=("${build_packages[@]}" python3 python3-pip ca-certificates)
-test_packages=("${run_packages[@]}" python3-venv clang libclang-rt-14-dev)
+test_packages=("${run_packages[@]}" python3-venv clang libclang-rt-14-dev chromium)
 develop_packages=("${build_packages[@]}" clang clang-format clang-tidy)
 
 fail() {

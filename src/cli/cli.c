@@ -9,8 +9,8 @@
 #include "cli/signals.h"
 
 static const command_spec* const commands[] = {
-    &command_run,  &command_generate, &command_inspect, &command_tokenize, &command_logits,
-    &command_eval, &command_doctor,   &command_soc,     &command_recipes,  &command_models,
+    &command_run,    &command_generate, &command_inspect, &command_tokenize, &command_logits, &command_eval,
+    &command_report, &command_doctor,   &command_soc,     &command_recipes,  &command_models,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 

@@ -35,7 +35,7 @@ typedef struct cli {
 int cli_main(int argc, char* const* argv);
 
 extern const command_spec command_run, command_generate, command_inspect, command_doctor, command_tokenize, command_logits, command_eval,
-    command_soc, command_recipes, command_models;
+    command_soc, command_recipes, command_models, command_report;
 
 /* ---- Output ---- */
 genai_status* cli_output_begin(cli* app) GENAI_MUST_USE; /* before any other output */

@@ -49,8 +49,8 @@ static void print_soc(const qnn_soc* soc, bool users) {
   char gaps[96], lpai[16] = "-";
   list_gaps(soc, gaps);
   if (soc->lpai_version) snprintf(lpai, sizeof lpai, "v%u", soc->lpai_version);
-  printf("%-12s %-34s %6u  v%-4u %7u %5s  %s%s\n", soc->name, soc->marketing, soc->model, soc->htp_arch, soc->vtcm_mb, lpai, gaps,
-         users ? (*gaps ? " (your file)" : "(your file)") : "");
+  printf("%-12s %-34s %6u  v%-4u %7u %5s  %s%s\n", soc->name, soc->marketing, soc->model, soc->htp_arch, soc->vtcm_mb, lpai,
+         *gaps ? gaps : "-", users ? " (your file)" : "");
 }
 
 static genai_status* print_socs(cli* app, const arguments* given) {

@@ -233,6 +233,30 @@ static bool is_pte(const char* path) {
   return length > 4 && !strcmp(path + length - 4, ".pte");
 }
 
+genai_status* model_session_open_context(cli* app, genai_context* context, bool simulated, model_session** out) {
+  model_session* self = mem_calloc(1, sizeof *self);
+  if (!self) return genai_status_out_of_memory();
+  self->context = context;
+  genai_status* status = open_on_host(app, self, simulated);
+  if (status) {
+    self->context = NULL;
+    model_session_close(self);
+    return status;
+  }
+  *out = self;
+  return NULL;
+}
+
+const executorch_model* model_session_model(const model_session* self) {
+  return genai_object_payload(self->model, &executorch_model_type);
+}
+
+const ir_graph* model_session_graph(const model_session* self, size_t index) {
+  if (index >= 2) return NULL;
+  const executorch_graph* graph = genai_object_payload(self->quantized[index], &executorch_graph_type);
+  return graph ? graph->graph : self->floats[index];
+}
+
 genai_status* model_session_open(cli* app, const arguments* given, model_session** out) {
   const char* where = argument_value(given, "--on");
   const char* path = given->positionals[0];

@@ -2,8 +2,10 @@
 #include "cli/pipeline_run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -226,56 +228,138 @@ static void write_stages(json_writer* writer, const genai_pipeline_report* repor
   json_end_array(writer);
 }
 
+static void write_chipset(json_writer* writer, const genai_context* context) {
+  genai_chipset chip;
+  genai_status* status = genai_context_chipset(context, &chip);
+  genai_status_free(status); /* a run has found it before */
+  if (status) return;
+  const struct {
+    const char* key;
+    uint32_t value;
+  } numbers[] = {{"soc_id", chip.soc_id}, {"htp_arch", chip.htp_arch}, {"vtcm_mb", chip.vtcm_mb}, {"lpai_version", chip.lpai_version}};
+  json_key(writer, "chipset");
+  json_begin_object(writer);
+  json_key(writer, "name");
+  json_write_string(writer, chip.name);
+  json_key(writer, "marketing");
+  json_write_string(writer, chip.marketing);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    json_key(writer, numbers[i].key);
+    json_write_unsigned(writer, numbers[i].value);
+  }
+  json_end_object(writer);
+}
+
+/* What was asked for, with what, and when: a report is made of it later, from another folder. */
+static void write_request(json_writer* writer, const genai_context* context) {
+  char finished[32];
+  time_t now = time(NULL);
+  struct tm parts;
+  strftime(finished, sizeof finished, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+  json_key(writer, "genai");
+  json_write_string(writer, genai_version());
+  json_key(writer, "finished");
+  json_write_string(writer, finished);
+  char* path = realpath(genai_context_model(context), NULL);
+  json_key(writer, "model_path");
+  json_write_string(writer, path);
+  free(path); /* realpath's own allocation */
+  write_chipset(writer, context);
+  const genai_options* options = genai_context_options(context);
+  json_key(writer, "options");
+  json_begin_object(writer);
+  for (size_t i = 0; i < genai_options_count(options); i++) {
+    json_key(writer, genai_options_key(options, i));
+    json_write_string(writer, genai_options_value(options, i));
+  }
+  json_end_object(writer);
+}
+
+static void write_facts(json_writer* writer, const genai_context* context, const genai_pipeline_report* report,
+                        const genai_inference_output* output) {
+  json_begin_object(writer);
+  json_key(writer, "model");
+  json_write_string(writer, genai_context_model(context));
+  json_key(writer, "soc");
+  json_write_string(writer, genai_context_soc(context));
+  write_request(writer, context);
+  json_key(writer, "artifacts");
+  json_begin_array(writer);
+  for (size_t i = 0; i < report->artifacts.count; i++) {
+    json_begin_object(writer);
+    json_key(writer, "path");
+    json_write_string(writer, report->artifacts.items[i]);
+    json_key(writer, "bytes");
+    json_write_unsigned(writer, file_bytes(report->artifacts.items[i]));
+    json_end_object(writer);
+  }
+  json_end_array(writer);
+  json_key(writer, "tokenizer");
+  json_write_string(writer, report->runtime_tokenizer);
+  write_stages(writer, report);
+  json_key(writer, "seconds");
+  json_write_number(writer, report->seconds);
+  json_key(writer, "peak_memory_bytes");
+  json_write_unsigned(writer, memory_peak_bytes());
+  json_key(writer, "statistics");
+  json_begin_object(writer);
+  for (size_t i = 0; i < report->statistics.count; i++) {
+    json_key(writer, report->statistics.items[i].name);
+    json_write_number(writer, report->statistics.items[i].value);
+  }
+  json_end_object(writer);
+  json_key(writer, "results");
+  json_begin_array(writer);
+  for (size_t i = 0; i < output->run.n_generations; i++) write_generation(writer, &output->run.generations[i]);
+  json_end_array(writer);
+  json_key(writer, "files");
+  json_begin_array(writer);
+  for (size_t i = 0; i < output->files.count; i++) json_write_string(writer, output->files.items[i]);
+  json_end_array(writer);
+  if (output->run.n_generations) {
+    json_key(writer, "metrics");
+    write_metrics(writer, &output->run.metrics);
+  }
+  json_end_object(writer);
+}
+
 static genai_status* print_facts(const genai_context* context, const genai_pipeline_report* report, const genai_inference_output* output) {
   text out = {0};
   json_writer writer;
   json_writer_init(&writer, &out, false);
-  json_begin_object(&writer);
-  json_key(&writer, "model");
-  json_write_string(&writer, genai_context_model(context));
-  json_key(&writer, "soc");
-  json_write_string(&writer, genai_context_soc(context));
-  json_key(&writer, "artifacts");
-  json_begin_array(&writer);
-  for (size_t i = 0; i < report->artifacts.count; i++) {
-    json_begin_object(&writer);
-    json_key(&writer, "path");
-    json_write_string(&writer, report->artifacts.items[i]);
-    json_key(&writer, "bytes");
-    json_write_unsigned(&writer, file_bytes(report->artifacts.items[i]));
-    json_end_object(&writer);
-  }
-  json_end_array(&writer);
-  json_key(&writer, "tokenizer");
-  json_write_string(&writer, report->runtime_tokenizer);
-  write_stages(&writer, report);
-  json_key(&writer, "seconds");
-  json_write_number(&writer, report->seconds);
-  json_key(&writer, "peak_memory_bytes");
-  json_write_unsigned(&writer, memory_peak_bytes());
-  json_key(&writer, "statistics");
-  json_begin_object(&writer);
-  for (size_t i = 0; i < report->statistics.count; i++) {
-    json_key(&writer, report->statistics.items[i].name);
-    json_write_number(&writer, report->statistics.items[i].value);
-  }
-  json_end_object(&writer);
-  json_key(&writer, "results");
-  json_begin_array(&writer);
-  for (size_t i = 0; i < output->run.n_generations; i++) write_generation(&writer, &output->run.generations[i]);
-  json_end_array(&writer);
-  json_key(&writer, "files");
-  json_begin_array(&writer);
-  for (size_t i = 0; i < output->files.count; i++) json_write_string(&writer, output->files.items[i]);
-  json_end_array(&writer);
-  if (output->run.n_generations) {
-    json_key(&writer, "metrics");
-    write_metrics(&writer, &output->run.metrics);
-  }
-  json_end_object(&writer);
+  write_facts(&writer, context, report, output);
   genai_status* status = cli_print_json(&writer, &out);
   text_deinit(&out);
   return status;
+}
+
+/* The same facts in a file beside the artifacts, NAME.SOC.run.json: what `genai report` starts from. */
+static genai_status* store_record(const genai_context* context, const genai_pipeline_report* report, const genai_inference_output* output) {
+  if (!report->artifacts.count) return NULL;
+  text out = {0}, path = {0};
+  json_writer writer;
+  json_writer_init(&writer, &out, true);
+  write_facts(&writer, context, report, output);
+  genai_status* status = json_writer_finish(&writer);
+  if (!status) status = text_append_char(&out, '\n');
+  if (!status) status = run_record_path(report->artifacts.items[0], &path);
+  if (!status) status = file_write_atomic(path.data, out.data, out.length);
+  text_deinit(&path);
+  text_deinit(&out);
+  return status;
+}
+
+genai_status* run_record_path(const char* artifact, text* out) {
+  size_t length = strlen(artifact);
+  static const char* const suffixes[] = {".sim.pte", ".pte"};
+  for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    size_t suffix = strlen(suffixes[i]);
+    if (length <= suffix || strcmp(artifact + length - suffix, suffixes[i])) continue;
+    length -= suffix;
+    break;
+  }
+  GENAI_TRY(text_append(out, artifact, length));
+  return text_append_cstr(out, ".run.json");
 }
 
 static void print_ids(const genai_inference_output* output) {
@@ -296,6 +380,7 @@ genai_status* run_pipeline(cli* app, genai_pipeline* pipeline, const genai_conte
   bool ran = false;
   for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) ran |= report.stages[i].state > GENAI_STAGE_NOT_REACHED;
   if (ran) print_summary(app, &report, &output);
+  if (!status) status = store_record(context, &report, &output);
   if (!status && app->json) status = print_facts(context, &report, &output);
   genai_pipeline_report_deinit(&report);
   genai_inference_output_deinit(&output);

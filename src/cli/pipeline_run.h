@@ -22,7 +22,11 @@ genai_status* run_set_prompts(cli* app, const arguments* given, bool required, g
 genai_status* run_set_generation(cli* app, const arguments* given, genai_context_builder* builder) GENAI_MUST_USE;
 genai_status* run_set_engine(const arguments* given, genai_engine_proxy** out) GENAI_MUST_USE;
 
-/* Invokes and prints the summary (human to stderr, facts to stdout with --json), also after a failure. */
+/* Invokes and prints the summary (human to stderr, facts to stdout with --json), also after a failure. A run that gave artifacts stores its
+ * facts beside them. */
 genai_status* run_pipeline(cli* app, genai_pipeline* pipeline, const genai_context* context) GENAI_MUST_USE;
+
+/* Where the record of the run that wrote this artifact is: NAME.SOC.run.json beside it. */
+genai_status* run_record_path(const char* artifact, text* out) GENAI_MUST_USE;
 
 #endif
