@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,26 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+
+static atomic_uint_fast64_t operations;
+static atomic_uint_fast64_t failing_operation; /* 0: none */
+
+void file_inject_failure(uint64_t nth) {
+  atomic_store(&failing_operation, nth ? atomic_load(&operations) + nth : 0);
+}
+
+uint64_t file_operation_count(void) {
+  return atomic_load(&operations);
+}
+
+bool file_operation_fails(void) {
+  uint64_t number = atomic_fetch_add_explicit(&operations, 1, memory_order_relaxed) + 1;
+  uint64_t failing = atomic_load_explicit(&failing_operation, memory_order_relaxed);
+  if (!failing || number != failing) return false;
+  atomic_store_explicit(&failing_operation, 0, memory_order_relaxed);
+  errno = ENOSPC;
+  return true;
+}
 
 static genai_status* system_error(const char* action, const char* path) {
   int code = errno;
@@ -107,7 +128,7 @@ genai_status* atomic_file_create(const char* path, atomic_file* out) {
   }
   memcpy(temporary, path, length);
   memcpy(temporary + length, ".XXXXXX", sizeof ".XXXXXX");
-  int descriptor = mkostemp(temporary, O_CLOEXEC);
+  int descriptor = file_operation_fails() ? -1 : mkostemp(temporary, O_CLOEXEC);
   if (descriptor < 0) {
     genai_status* status = system_error("create a file beside", path);
     mem_free(copy);
@@ -125,7 +146,7 @@ genai_status* atomic_file_create(const char* path, atomic_file* out) {
 genai_status* atomic_file_write(atomic_file* file, const void* data, size_t size) {
   const uint8_t* bytes = data;
   while (size) {
-    ssize_t written = write(file->descriptor, bytes, size);
+    ssize_t written = file_operation_fails() ? -1 : write(file->descriptor, bytes, size);
     if (written < 0) {
       if (errno == EINTR) continue;
       return system_error("write to", file->path);
@@ -146,12 +167,13 @@ static void atomic_file_release(atomic_file* file) {
 
 genai_status* atomic_file_commit(atomic_file* file) {
   genai_status* status = NULL;
-  if (fsync(file->descriptor) && errno != EINVAL && errno != EROFS) status = system_error("flush", file->path);
-  if (!status && close(file->descriptor)) status = system_error("close", file->path);
+  if ((file_operation_fails() || fsync(file->descriptor)) && errno != EINVAL && errno != EROFS) status = system_error("flush", file->path);
   if (!status) {
+    int failed = close(file->descriptor); /* closed either way */
     file->descriptor = -1;
-    if (rename(file->temporary_path, file->path)) status = system_error("put in place", file->path);
+    if (file_operation_fails() || failed) status = system_error("close", file->path);
   }
+  if (!status && (file_operation_fails() || rename(file->temporary_path, file->path))) status = system_error("put in place", file->path);
   if (status) {
     atomic_file_abort(file);
     return status;
@@ -224,7 +246,8 @@ genai_status* directory_create(const char* path) {
     if (*p != '/' && *p) continue;
     char saved = *p;
     *p = 0;
-    if (mkdir(copy, 0777) && (errno != EEXIST || !path_is_directory(copy))) status = system_error("create the folder", copy);
+    bool failed = file_operation_fails() || mkdir(copy, 0777);
+    if (failed && (errno != EEXIST || !path_is_directory(copy))) status = system_error("create the folder", copy);
     *p = saved;
     if (!saved) break;
   }

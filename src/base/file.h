@@ -47,6 +47,13 @@ genai_status* path_join(const char* directory, const char* name, char** out) GEN
 const char* path_base_name(const char* path);                                                /* after the last '/' */
 uint64_t disk_free_bytes(const char* path);                                                  /* UINT64_MAX if unknown */
 
+/* Fault injection, for tests only and not thread safe: the n-th operation from now (1 = next) that changes the file system (create, write, flush,
+ * close after writing, rename, make a folder) fails, once, as it does on a full disk; 0 turns injection off. */
+void file_inject_failure(uint64_t nth);
+uint64_t file_operation_count(void); /* operations since the program started */
+/* Counts one operation and says whether it is to fail, with errno set: asked before each one, also by the few files that write on their own. */
+bool file_operation_fails(void);
+
 /* SHA-256 (FIPS 180-4). */
 typedef struct sha256 {
   uint64_t state[16]; /* libcrypto's context */

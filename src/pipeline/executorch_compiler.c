@@ -1,6 +1,7 @@
 /* The default compiler: the graphs into one weight-shared context binary for the device and its twin for the simulator, both as .pte files.
  * Fan-out and constants come from the strategy; the files' content is executorch_artifact.c. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -296,6 +297,7 @@ static genai_status* compile(genai_compiler* base, const genai_context* context,
   mem_free(self.device_path);
   mem_free(self.simulator_path);
   if (status) {
+    for (size_t i = 0; i < result.artifacts.count; i++) unlink(result.artifacts.items[i]); /* all artifacts or none */
     genai_compile_result_deinit(&result);
     return status;
   }

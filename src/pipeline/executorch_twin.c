@@ -24,11 +24,11 @@ bool twin_child_possible(void) {
 }
 
 static genai_status* open_unnamed(const char* directory, int* out) {
-  int descriptor = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  int descriptor = file_operation_fails() ? -1 : open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor < 0) { /* not every file system can; a name that is gone at once serves as well */
     char* path;
     GENAI_TRY(path_join(directory, ".twin.XXXXXX", &path));
-    descriptor = mkostemp(path, O_CLOEXEC);
+    descriptor = file_operation_fails() ? -1 : mkostemp(path, O_CLOEXEC);
     if (descriptor >= 0) unlink(path);
     mem_free(path);
   }
@@ -41,7 +41,7 @@ static genai_status* open_unnamed(const char* directory, int* out) {
 
 static genai_status* write_descriptor(int descriptor, const uint8_t* data, size_t size) {
   while (size) {
-    ssize_t written = write(descriptor, data, size);
+    ssize_t written = file_operation_fails() ? -1 : write(descriptor, data, size);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0)
       return genai_status_create(GENAI_ERROR_IO, "cannot write the simulator's artifact: %s%s", strerror(errno),

@@ -53,7 +53,7 @@ genai_status* directory_lock_acquire(const char* directory, directory_lock* out)
   char* path;
   GENAI_TRY(path_join(directory, ".genai.lock", &path));
   genai_status* status = NULL;
-  int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  int descriptor = file_operation_fails() ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     status = genai_status_create(GENAI_ERROR_IO,
                                  "cannot write into the artifact directory \"%s\": %s; check its permissions or choose another one",

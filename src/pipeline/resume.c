@@ -102,13 +102,21 @@ genai_status* resume_look(resume* self, genai_stage* const stages[GENAI_STAGE_CO
   return NULL;
 }
 
+/* A run whose results are in place does not fail because a later one cannot use them. */
+static genai_status* without_keeping(genai_status* status) {
+  if (!status || genai_status_kind(status) == GENAI_ERROR_OUT_OF_MEMORY) return status;
+  log_write(LOG_WARNING, "a later run will have to repeat this stage: %s", genai_status_message(status));
+  genai_status_free(status);
+  return NULL;
+}
+
 genai_status* resume_keep_quantization(const resume* self, const genai_quantization_output* output) {
-  if (!*self->keys[GENAI_STAGE_QUANTIZATION] || !output->to_store || output->reused) return NULL;
-  return store_keep_bytes(self->directory, GENAI_STAGE_QUANTIZATION, self->keys[GENAI_STAGE_QUANTIZATION], output->to_store,
-                          output->to_store_size);
+  const char* key = self->keys[GENAI_STAGE_QUANTIZATION];
+  if (!*key || !output->to_store || output->reused) return NULL;
+  return without_keeping(store_keep_bytes(self->directory, GENAI_STAGE_QUANTIZATION, key, output->to_store, output->to_store_size));
 }
 
 genai_status* resume_keep_compilation(const resume* self, const genai_compilation_output* output) {
-  if (!*self->keys[GENAI_STAGE_COMPILATION]) return NULL;
-  return store_keep_compilation(self->directory, self->keys[GENAI_STAGE_COMPILATION], output);
+  const char* key = self->keys[GENAI_STAGE_COMPILATION];
+  return *key ? without_keeping(store_keep_compilation(self->directory, key, output)) : NULL;
 }

@@ -25,7 +25,7 @@ void resume_deinit(resume* self);
 genai_status* resume_look(resume* self, genai_stage* const stages[GENAI_STAGE_COUNT], const genai_context* context,
                           const genai_fingerprint_request* request) GENAI_MUST_USE;
 
-/* Keeps what a stage gave, when its key is known. */
+/* Keeps what a stage gave, when its key is known. What cannot be written is a warning; only a lack of memory is an error. */
 genai_status* resume_keep_quantization(const resume* self, const genai_quantization_output* output) GENAI_MUST_USE;
 genai_status* resume_keep_compilation(const resume* self, const genai_compilation_output* output) GENAI_MUST_USE;
 

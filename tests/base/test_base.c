@@ -178,12 +178,57 @@ static void test_pool_covers_each_index_once(void** state) {
   genai_status_free(status);
 }
 
+static size_t files_in(const char* directory) {
+  char line[256];
+  size_t count = 0;
+  snprintf(line, sizeof line, "ls -A %s | wc -l", directory);
+  FILE* pipe = popen(line, "r");
+  if (fscanf(pipe, "%zu", &count) != 1) count = SIZE_MAX;
+  pclose(pipe);
+  return count;
+}
+
+/* Create, write, flush, close and rename: each fails once, and the file keeps its old content with nothing beside it. */
+static void test_every_failed_operation_of_a_file(void** state) {
+  (void)state;
+  char directory[] = "/tmp/genai-test-XXXXXX", path[64];
+  assert_non_null(mkdtemp(directory));
+  snprintf(path, sizeof path, "%s/file", directory);
+  assert_ok(file_write_atomic(path, "old", 3));
+  uint64_t before = file_operation_count();
+  assert_ok(file_write_atomic(path, "old", 3));
+  uint64_t operations = file_operation_count() - before;
+  assert_int_equal(operations, 5);
+  for (uint64_t n = 1; n <= operations; n++) {
+    text content = {0};
+    file_inject_failure(n);
+    assert_fails(file_write_atomic(path, "new", 3), GENAI_ERROR_IO, "/file\": No space left on device; free disk space");
+    file_inject_failure(0);
+    assert_ok(file_read_all(path, 16, &content));
+    assert_string_equal(content.data, "old");
+    assert_int_equal(files_in(directory), 1);
+    text_deinit(&content);
+  }
+  snprintf(path, sizeof path, "%s/a/b", directory);
+  file_inject_failure(4); /* of /, /tmp, its folder, a and b: "a" */
+  assert_fails(directory_create(path), GENAI_ERROR_IO, "create the folder");
+  file_inject_failure(0);
+  assert_ok(directory_create(path));
+  snprintf(path, sizeof path, "rm -rf %s", directory);
+  assert_int_equal(system(path), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_status_chain), cmocka_unit_test(test_status_survives_allocation_failure),
-      cmocka_unit_test(test_arena),        cmocka_unit_test(test_utf8),
-      cmocka_unit_test(test_nearest),      cmocka_unit_test(test_sha256),
-      cmocka_unit_test(test_atomic_file),  cmocka_unit_test(test_pool_covers_each_index_once),
+      cmocka_unit_test(test_status_chain),
+      cmocka_unit_test(test_status_survives_allocation_failure),
+      cmocka_unit_test(test_arena),
+      cmocka_unit_test(test_utf8),
+      cmocka_unit_test(test_nearest),
+      cmocka_unit_test(test_sha256),
+      cmocka_unit_test(test_atomic_file),
+      cmocka_unit_test(test_pool_covers_each_index_once),
+      cmocka_unit_test(test_every_failed_operation_of_a_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

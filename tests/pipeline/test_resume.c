@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "model_copy.h"
 #include "pipeline/executorch_objects.h"
 #include "stubs.h"
 
@@ -126,13 +127,6 @@ static const char* model_file(const char* name) {
   return path;
 }
 
-static void copy(const char* from, const char* to) {
-  text content = {0};
-  assert_ok(file_read_all(from, 64 << 20, &content));
-  assert_ok(file_write_atomic(to, content.data, content.length));
-  text_deinit(&content);
-}
-
 /* Replaces the first `from` of a file by `to`, of the same length unless the file is text. */
 static void edit(const char* path, const char* from, const char* to) {
   text content = {0}, edited = {0};
@@ -158,21 +152,8 @@ static void damage(const char* path) {
   fclose(file);
 }
 
-static void write_tokenizer(void) {
-  text content = {0};
-  assert_ok(text_append_cstr(&content,
-                             "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\","
-                             "\"add_prefix_space\":false,\"use_regex\":true},\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},"
-                             "\"model\":{\"type\":\"BPE\",\"unk_token\":null,\"merges\":[],\"vocab\":{"));
-  for (char c = 'a'; c <= 'z'; c++) assert_ok(text_printf(&content, "\"%c\":%d,", c, c - 'a' + 3));
-  assert_ok(text_append_cstr(&content, "\"\xc4\xa0\":40}}}"));
-  assert_ok(file_write_atomic(model_file("tokenizer.json"), content.data, content.length));
-  text_deinit(&content);
-}
-
 /* Everything as at first, and nothing stored. */
 static int begin(void** state) {
-  static const char* const files[] = {"config.json", "generation_config.json", "model.safetensors"};
   static int number;
   (void)state;
   number++;
@@ -180,13 +161,7 @@ static int begin(void** state) {
   snprintf(artifact_path, sizeof artifact_path, "%s/artifacts%d", scratch_directory(), number);
   snprintf(recipe_path, sizeof recipe_path, "%s/recipe%d.json", scratch_directory(), number);
   snprintf(calibration_path, sizeof calibration_path, "%s/text%d", scratch_directory(), number);
-  mkdir(model_path, 0777);
-  for (size_t i = 0; i < 3; i++) {
-    char from[64];
-    snprintf(from, sizeof from, "checkpoints/llama/%s", files[i]);
-    copy(test_data(from), model_file(files[i]));
-  }
-  write_tokenizer();
+  make_model(model_path);
   recipe how;
   text content = {0};
   assert_ok(recipe_load("16a8w", &how));
@@ -243,7 +218,7 @@ static void a_finished_stage_is_reused_when_inputs_options_and_versions_are_equa
   assert_int_equal(utime(model_file("model.safetensors"), &old), 0);
   char moved[160];
   snprintf(moved, sizeof moved, "%s.moved", recipe_path);
-  copy(recipe_path, moved);
+  copy_file(recipe_path, moved);
   setting s = {.extra = {{"recipe", moved}}};
   assert_string_equal(run(&s), "reused reused");
   assert_int_equal(fake.compiled, 1);
