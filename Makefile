@@ -16,9 +16,10 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard 'src/*.c' 's
 help:
 	@echo 'make run          build, and answer PROMPT="$(PROMPT)" with MODEL on the simulator of SOC=$(SOC); more options: ARGS="..."'
 	@echo 'make build        build/genai'
-	@echo 'make test         everything: sanitized unit tests, then all tests'
-	@echo 'make sanitize     unit tests with the address and undefined behaviour sanitizers; make thread: with the thread sanitizer'
-	@echo 'make fuzz         each fuzz target for SECONDS=60'
+	@echo 'make test         everything: sanitized unit tests and a minute of fuzzing for each parser, then all tests'
+	@echo 'make sanitize     unit tests with the address and undefined behaviour sanitizers, and every fuzz target for a minute;'
+	@echo '                  make thread: with the thread sanitizer'
+	@echo 'make fuzz         the fuzz targets alone, each for SECONDS=60'
 	@echo 'make install      into PREFIX=$(PREFIX)'
 	@echo 'make format, make format-check, make tidy, make clean'
 	@echo 'make setup        what run needs (others install what they need by themselves)'
@@ -56,15 +57,9 @@ test: sanitize
 
 SECONDS ?= 60
 fuzz: setup-test
-	cmake --preset fuzz
-	cmake --build --preset fuzz --parallel $(JOBS)
-	@for target in build-fuzz/fuzz/*_fuzz; do \
-	  name=$$(basename $$target); seeds=tests/data/fuzz/$$name; corpus=build-fuzz/corpus/$$name; mkdir -p $$corpus; \
-	  echo "$$target, $(SECONDS) s"; \
-	  $$target -max_total_time=$(SECONDS) -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix=build-fuzz/ $$corpus \
-	    $$([ -d $$seeds ] && echo $$seeds) >build-fuzz/fuzz.log 2>&1 || { tail -40 build-fuzz/fuzz.log; exit 1; }; \
-	  grep -E '^(Done|stat::number_of_executed_units|stat::peak_rss)' build-fuzz/fuzz.log; \
-	done
+	cmake --preset asan
+	cmake --build --preset asan --parallel $(JOBS)
+	@set -o pipefail; GENAI_FUZZ_SECONDS=$(SECONDS) ctest --preset asan --label-regex fuzz --parallel 1 --verbose | grep -E '_fuzz: |tests passed|FAIL|ERROR'
 
 install: build
 	@cmake --build --preset release --parallel $(JOBS) --target genai_library

@@ -67,6 +67,7 @@ genai_status* llama2c_open(checkpoint* out, const char* path) GENAI_MUST_USE;
 /* One file's content, without the file: what the fuzz targets call. `name` is for errors. Tensors point into `data`. */
 genai_status* gguf_parse(checkpoint* out, const uint8_t* data, size_t size, const char* name) GENAI_MUST_USE;
 genai_status* safetensors_parse(checkpoint* out, const uint8_t* data, size_t size, const char* name) GENAI_MUST_USE;
+genai_status* llama2c_parse(checkpoint* out, const uint8_t* data, size_t size, const char* name) GENAI_MUST_USE;
 
 /* Whether the content is a llama2.c file: a plausible header, and the size that it asks for (also given, 0 if the header is not plausible). */
 bool llama2c_recognise(const uint8_t* data, size_t size, uint64_t* expected_size);

@@ -109,20 +109,18 @@ static genai_status* add_metadata(checkpoint* out, const header* h, const char* 
   return NULL;
 }
 
-genai_status* llama2c_open(checkpoint* out, const char* path) {
-  const mapped_file* file;
-  GENAI_TRY(checkpoint_map(out, path, &file));
+genai_status* llama2c_parse(checkpoint* out, const uint8_t* data, size_t size, const char* path) {
   uint64_t expected = 0;
-  if (!llama2c_recognise(file->data, file->size, &expected))
-    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: %zu bytes, expected %llu for the sizes in its llama2.c header", path, file->size,
+  if (!llama2c_recognise(data, size, &expected))
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: %zu bytes, expected %llu for the sizes in its llama2.c header", path, size,
                                (unsigned long long)expected);
   header h;
-  read_header(file->data, file->size, &h);
+  read_header(data, size, &h);
   out->format = CHECKPOINT_LLAMA2C;
   GENAI_TRY(add_metadata(out, &h, path));
   part parts[PART_COUNT];
   list_parts(&h, parts);
-  const uint8_t* at = file->data + HEADER_BYTES;
+  const uint8_t* at = data + HEADER_BYTES;
   for (int i = 0; i < PART_COUNT; ++i) {
     uint64_t bytes = part_elements(&parts[i]) * sizeof(float);
     for (uint64_t layer = 0; layer < (parts[i].per_layer ? h.layers : 1); ++layer, at += bytes) {
@@ -136,4 +134,10 @@ genai_status* llama2c_open(checkpoint* out, const char* path) {
     }
   }
   return NULL;
+}
+
+genai_status* llama2c_open(checkpoint* out, const char* path) {
+  const mapped_file* file;
+  GENAI_TRY(checkpoint_map(out, path, &file));
+  return llama2c_parse(out, file->data, file->size, path);
 }
