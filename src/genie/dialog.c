@@ -6,12 +6,13 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "genie/genie_internal.h"
+#include "genie/threads.h"
 
 struct genie_dialog {
   const genie_library* library;
   genie_handle handle;
   uint32_t context_length, vocab_size;
-  bool spent; /* a query was aborted */
+  thread_list threads; /* that came with it */
 };
 
 static genai_status* create(genie_dialog* self, const char* json) {
@@ -34,7 +35,11 @@ genai_status* genie_dialog_create(genie_library* library, const genie_bundle* bu
   genie_log_clear();
   qnn_quiet_begin(STDOUT_FILENO);
   qnn_quiet_begin(STDERR_FILENO);
+  thread_list before;
+  threads_list(&before);
   genai_status* status = create(self, bundle->text.data);
+  threads_list(&self->threads);
+  threads_subtract(&self->threads, &before);
   qnn_quiet_end(STDERR_FILENO);
   qnn_quiet_end(STDOUT_FILENO);
   genie_unlock();
@@ -49,6 +54,7 @@ genai_status* genie_dialog_create(genie_library* library, const genie_bundle* bu
 void genie_dialog_destroy(genie_dialog* self) {
   if (!self) return;
   genie_lock();
+  threads_settle(&self->threads, 2.0);
   (void)self->library->api.dialog_free(self->handle);
   genie_unlock();
   mem_free(self);
@@ -122,7 +128,6 @@ typedef struct query {
 
 static void abort_query(query* self) {
   self->ended = true;
-  self->dialog->spent = true;
   (void)self->dialog->library->api.dialog_signal(self->dialog->handle, GENIE_ACTION_ABORT);
 }
 
@@ -185,7 +190,6 @@ genai_status* genie_dialog_generate(genie_dialog* self, uint32_t widest, const i
                                     const generate_options* options, generate_token_sink on_token, void* user, generate_result* out) {
   uint32_t slots = widest ? widest : 1, context = self->context_length;
   if (!count) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the prompt has no tokens; expected at least one");
-  if (self->spent) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the dialog's last query was aborted; open the bundle anew");
   uint32_t room = slots < context ? context - slots : 0;
   if (count > room) return too_long(count, room, context, slots);
   for (size_t i = 0; i < count; i++) {

@@ -60,8 +60,7 @@ genai_status* genie_dialog_create(genie_library* library, const genie_bundle* bu
 void genie_dialog_destroy(genie_dialog* self); /* accepts NULL */
 /* As `generate` of runtime.h, from an empty cache; `stop_ids` are the bundle's own and those of `options` are not looked at. The time inside
  * graphs is unknown (0). `widest` is the largest AR length of the bundle's graphs, 0 when unknown: Genie keeps that many slots of the
- * context free while it prefills, so that a prompt has at most context - `widest` tokens. Cancelling ends the query before its next token. After
- * that, or after a sink that ended it, the dialog is spent, because some versions crash in the next query. */
+ * context free while it prefills, so that a prompt has at most context - `widest` tokens. Cancelling ends the query before its next token. */
 genai_status* genie_dialog_generate(genie_dialog* self, uint32_t widest, const int32_t* prompt, size_t count,
                                     const generate_options* options, generate_token_sink on_token, void* user,
                                     generate_result* out) GENAI_MUST_USE;

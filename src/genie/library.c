@@ -159,17 +159,25 @@ static genai_status* look_up(genie_library* self, void* handle) {
   return NULL;
 }
 
-/* Genie loads libQnnHtp.so, libQnnSystem.so and libQnnHtpNetRunExtensions.so by their bare names. Once a library of that name is in the process,
- * the loader gives that one: the first two are there already, through `base`. */
+/* Genie loads libQnnHtp.so, libQnnSystem.so and libQnnHtpNetRunExtensions.so by their bare names. Once a library of that name is in the
+ * process, the loader gives that one: the first two are there already, through `base`, and a bundle without settings for the backend
+ * does without the third. */
+static void load_extensions(const char* directory) {
+  char* path;
+  genai_status* status = path_join(directory, "libQnnHtpNetRunExtensions.so", &path);
+  if (status) {
+    genai_status_free(status);
+    return;
+  }
+  (void)dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  mem_free(path);
+}
+
 static genai_status* load(genie_library* self, const char* directory) {
-  static const char* const names[] = {"libQnnHtpNetRunExtensions.so", "libGenie.so"};
-  void* handle = NULL;
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    mem_free(self->path);
-    self->path = NULL;
-    GENAI_TRY(path_join(directory, names[i], &self->path));
-    handle = dlopen(self->path, RTLD_NOW | RTLD_LOCAL);
-    if (handle) continue;
+  load_extensions(directory);
+  GENAI_TRY(path_join(directory, "libGenie.so", &self->path));
+  void* handle = dlopen(self->path, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
     const char* reason = dlerror();
     return genai_status_create(
         GENAI_ERROR_ENGINE_NOT_AVAILABLE,

@@ -11,6 +11,8 @@
 
 typedef struct compilation {
   genai_strategy base;
+  genai_strategy_vtable vtable; /* with the engine's name */
+  const engine_parts* engine;
   genai_compiler* compiler;
   genai_compiler* own_compiler;
   text build_id; /* of the vendor's libraries, once validated */
@@ -29,7 +31,7 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "option vtcm_mb is %lld, but %s has %u MB", (long long)vtcm, soc->name,
                                soc->vtcm_mb);
   text_clear(&self->build_id);
-  return executorch_compiler_validate(context, soc, backend, &self->build_id);
+  return executorch_compiler_validate(self->engine->name, context, soc, backend, &self->build_id);
 }
 
 static genai_status* check_input(const genai_compilation_input* input) {
@@ -177,6 +179,7 @@ static genai_status* fingerprint(genai_strategy* base, const genai_context* cont
   }
   char stem[128];
   file_stem(genai_context_model(context), stem);
+  GENAI_TRY(genai_fingerprint_add(out, "engine", self->engine->name));
   GENAI_TRY(genai_fingerprint_add(out, "libraries", self->build_id.data));
   GENAI_TRY(genai_fingerprint_add(out, "stem", stem));
   GENAI_TRY(genai_fingerprint_add(out, "backend", genai_backend_name(request->backend)));
@@ -196,9 +199,8 @@ static void destroy(genai_strategy* base) {
 }
 
 genai_status* executorch_compilation_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
-  (void)user;
+  const engine_parts* engine = engine_of(user);
   static const genai_strategy_vtable vtable = {.stage = GENAI_STAGE_COMPILATION,
-                                               .engine = "executorch",
                                                .options = executorch_option_table,
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
@@ -207,10 +209,13 @@ genai_status* executorch_compilation_strategy(void* user, const genai_adapters* 
                                                .fingerprint = fingerprint};
   compilation* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
-  self->base.vtable = &vtable;
+  self->vtable = vtable;
+  self->vtable.engine = engine->name;
+  self->base.vtable = &self->vtable;
+  self->engine = engine;
   self->compiler = adapters ? adapters->compiler : NULL;
   if (!self->compiler) {
-    genai_status* status = executorch_compiler_create(&self->own_compiler);
+    genai_status* status = engine->create_compiler(&self->own_compiler);
     if (status) {
       mem_free(self);
       return status;

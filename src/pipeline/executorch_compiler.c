@@ -1,5 +1,6 @@
-/* The default compiler: the graphs into one weight-shared context binary for the device and its twin for the simulator, both as .pte files.
- * Fan-out and constants come from the strategy; the files' content is executorch_artifact.c. */
+/* The default compiler: the graphs into one weight-shared context binary for the device and its twin for the simulator, both as artifacts of an
+ * engine's format. Fan-out and constants come from the strategy; a .pte's content is executorch_artifact.c. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,10 +11,17 @@
 #include "pipeline/executorch_artifact.h"
 #include "pipeline/executorch_constants.h"
 #include "pipeline/executorch_objects.h"
+#include "pipeline/executorch_strategy.h"
 #include "pipeline/executorch_twin.h"
 #include "pipeline/internal.h"
 
+typedef struct compiler {
+  genai_compiler base;
+  const artifact_format* format;
+} compiler;
+
 typedef struct job {
+  const artifact_format* format;
   const genai_context* context;
   const genai_compile_request* request;
   qnn_soc soc;
@@ -41,21 +49,27 @@ static genai_status* probe_libraries(void* user, text* build_id) {
   return status;
 }
 
-genai_status* executorch_compiler_validate(const genai_context* context, const genai_chipset* soc, genai_backend backend, text* build_id) {
+genai_status* executorch_probe(const genai_context* context, child_work work, text* payload) {
   const genai_options* options = genai_context_options(context);
+  void* directory = (void*)(uintptr_t)genai_options_get(options, "qnn_dir");
+  if (strcmp(genai_options_text(options, "simulator_twin", "inline"), "process") || !twin_child_possible()) return work(directory, payload);
+  child_process child;
+  GENAI_TRY(child_start(work, directory, &child));
+  return child_wait(&child, context_cancel_token(context), NULL, payload);
+}
+
+genai_status* executorch_compiler_validate(const char* engine, const genai_context* context, const genai_chipset* soc,
+                                           genai_backend backend, text* build_id) {
   if (backend != GENAI_BACKEND_HTP)
     return genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE,
-                               "engine executorch compiles for backend htp; for %s it can do nothing yet: choose backend htp",
+                               "engine %s compiles for backend htp; for %s it can do nothing yet: choose backend htp", engine,
                                genai_backend_name(backend));
+  char what[64];
+  snprintf(what, sizeof what, "engine %s", engine);
   qnn_soc target = chipset_soc(soc);
-  GENAI_TRY(qnn_soc_require(&target, QNN_FEATURE_BINARY, "engine executorch"));
-  void* directory = (void*)(uintptr_t)genai_options_get(options, "qnn_dir");
+  GENAI_TRY(qnn_soc_require(&target, QNN_FEATURE_BINARY, what));
   /* When a child is to compile, this process must not have loaded the libraries: so it asks another one whether they load. */
-  if (strcmp(genai_options_text(options, "simulator_twin", "inline"), "process") || !twin_child_possible())
-    return probe_libraries(directory, build_id);
-  child_process child;
-  GENAI_TRY(child_start(probe_libraries, directory, &child));
-  return child_wait(&child, context_cancel_token(context), NULL, build_id);
+  return executorch_probe(context, probe_libraries, build_id);
 }
 
 static genai_status* collect_graph(job* self, size_t index) {
@@ -83,6 +97,7 @@ static genai_status* collect_graph(job* self, size_t index) {
     GENAI_TRY(model_build_graph(loaded->decoder, &options, &self->built[index]));
     self->graphs[index] = self->built[index];
   }
+  if (self->format->check_graph) GENAI_TRY(self->format->check_graph(self->graphs[index]));
   self->n_graphs = index + 1;
   self->record.graphs[index] = (provenance_graph){source->name, ar};
   self->record.context_length = context;
@@ -187,13 +202,14 @@ static genai_status* prepare_job(job* self) {
                                         .progress = &self->progress,
                                         .cancel = context_cancel_token(self->context),
                                         .sources_read = release_checkpoint,
-                                        .sources_read_user = self->model};
+                                        .sources_read_user = self->model,
+                                        .name_boundary = self->format->name_boundary};
   if (self->n_graphs > 1 && !self->options.weight_sharing)
     log_write(LOG_WARNING, "%s has HTP v%u, which cannot share weights between graphs (v%u can): the artifact holds them %zu times",
               self->soc.name, self->soc.htp_arch, qnn_feature_arch(QNN_FEATURE_WEIGHT_SHARING), self->n_graphs);
   GENAI_TRY(directory_create(request->artifact_directory));
-  GENAI_TRY(make_path(self, ".pte", &self->device_path));
-  GENAI_TRY(make_path(self, ".sim.pte", &self->simulator_path));
+  GENAI_TRY(make_path(self, self->format->device_suffix, &self->device_path));
+  GENAI_TRY(make_path(self, self->format->simulator_suffix, &self->simulator_path));
   return fill_record(self);
 }
 
@@ -216,6 +232,7 @@ static genai_status* add_times(genai_statistics* out, const char* prefix, double
 
 static genai_status* write_artifact(const job* self, qnn_library* library, const char* path, const void* data, size_t size, bool simulator,
                                     genai_compile_result* out) {
+  const executorch_tokenizer* words = genai_object_payload(self->model->tokenizer, &executorch_tokenizer_type);
   artifact_request request = {.library = library,
                               .constants = self->request->constants,
                               .n_constants = self->request->n_constants,
@@ -223,10 +240,11 @@ static genai_status* write_artifact(const job* self, qnn_library* library, const
                               .soc = &self->soc,
                               .weight_sharing = self->options.weight_sharing && !simulator,
                               .float16 = self->options.float16,
-                              .simulator = simulator};
+                              .simulator = simulator,
+                              .words = words ? words->tokenizer : NULL,
+                              .tokenizer_file = self->request->runtime_tokenizer};
   GENAI_TRY(cancel_check(self->options.cancel));
-  GENAI_TRY(artifact_write(path, data, size, &request));
-  return genai_string_list_add(&out->artifacts, path);
+  return self->format->write(path, data, size, &request, &out->artifacts);
 }
 
 typedef enum twin_mode { TWIN_OFF, TWIN_SAME, TWIN_INLINE, TWIN_PROCESS } twin_mode;
@@ -288,8 +306,7 @@ static genai_status* run_job(job* self, genai_compile_result* out) {
 
 static genai_status* compile(genai_compiler* base, const genai_context* context, const genai_compile_request* request,
                              genai_compile_result* out) {
-  (void)base;
-  job self = {.context = context, .request = request};
+  job self = {.format = ((const compiler*)base)->format, .context = context, .request = request};
   genai_compile_result result = {0};
   genai_status* status = run_job(&self, &result);
   for (size_t i = 0; i < PROVENANCE_MAX_GRAPHS; i++) ir_graph_destroy(self.built[i]);
@@ -309,11 +326,24 @@ static void destroy(genai_compiler* self) {
   mem_free(self);
 }
 
-genai_status* executorch_compiler_create(genai_compiler** out) {
+genai_status* artifact_compiler_create(const artifact_format* format, genai_compiler** out) {
   static const genai_compiler_vtable vtable = {compile, destroy};
-  genai_compiler* self = mem_calloc(1, sizeof *self);
+  compiler* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
-  self->vtable = &vtable;
-  *out = self;
+  self->base.vtable = &vtable;
+  self->format = format;
+  *out = &self->base;
   return NULL;
+}
+
+static genai_status* write_pte(const char* path, const void* binary, size_t size, const artifact_request* request,
+                               genai_string_list* files) {
+  GENAI_TRY(artifact_write(path, binary, size, request));
+  return genai_string_list_add(files, path);
+}
+
+genai_status* executorch_compiler_create(genai_compiler** out) {
+  static const artifact_format format = {
+      .engine = "executorch", .device_suffix = ".pte", .simulator_suffix = ".sim.pte", .write = write_pte};
+  return artifact_compiler_create(&format, out);
 }

@@ -16,8 +16,8 @@ typedef struct executorch_constants {
 genai_status* executorch_constants_gather(const genai_compile_graph* graphs, size_t count, executorch_constants* out) GENAI_MUST_USE;
 void executorch_constants_deinit(executorch_constants* self);
 
-/* What can be checked of the default compiler before any stage runs: backend, architecture, libraries. Appends the libraries' build id. */
-genai_status* executorch_compiler_validate(const genai_context* context, const genai_chipset* soc, genai_backend backend,
-                                           text* build_id) GENAI_MUST_USE;
+/* What can be checked of the default compiler before any stage runs: backend, architecture, libraries. `engine` names the engine in errors. Appends the libraries' build id. */
+genai_status* executorch_compiler_validate(const char* engine, const genai_context* context, const genai_chipset* soc,
+                                           genai_backend backend, text* build_id) GENAI_MUST_USE;
 
 #endif

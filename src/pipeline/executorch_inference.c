@@ -9,6 +9,8 @@
 
 typedef struct inference {
   genai_strategy base;
+  genai_strategy_vtable vtable; /* with the engine's name */
+  const engine_parts* engine;
   genai_device_runner* runner;
   genai_device_runner* own_runner;
 } inference;
@@ -32,11 +34,16 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
   if (self->runner != self->own_runner) return NULL;
   if (backend != GENAI_BACKEND_HTP)
     return genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE,
-                               "engine executorch runs artifacts for backend htp on this host, not %s: that needs a device; stop before "
+                               "engine %s runs artifacts for backend htp on this host, not %s: that needs a device; stop before "
                                "inference (--until compilation) and copy the artifact",
-                               genai_backend_name(backend));
+                               self->engine->name, genai_backend_name(backend));
   sampling_options sampling = executorch_sampling(genai_context_options(context));
-  return sampling_validate(&sampling);
+  GENAI_TRY(sampling_validate(&sampling));
+  if (!self->engine->probe_runner) return NULL;
+  text nothing = {0};
+  genai_status* status = executorch_probe(context, self->engine->probe_runner, &nothing);
+  text_deinit(&nothing);
+  return status;
 }
 
 static genai_status* check_input(const genai_inference_input* input) {
@@ -85,9 +92,8 @@ static void destroy(genai_strategy* base) {
 }
 
 genai_status* executorch_inference_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
-  (void)user;
+  const engine_parts* engine = engine_of(user);
   static const genai_strategy_vtable vtable = {.stage = GENAI_STAGE_INFERENCE,
-                                               .engine = "executorch",
                                                .options = executorch_option_table,
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
@@ -95,10 +101,13 @@ genai_status* executorch_inference_strategy(void* user, const genai_adapters* ad
                                                .destroy = destroy};
   inference* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
-  self->base.vtable = &vtable;
+  self->vtable = vtable;
+  self->vtable.engine = engine->name;
+  self->base.vtable = &self->vtable;
+  self->engine = engine;
   self->runner = adapters ? adapters->runner : NULL;
   if (!self->runner) {
-    genai_status* status = executorch_host_runner_create(&self->own_runner);
+    genai_status* status = engine->create_runner(&self->own_runner);
     if (status) {
       mem_free(self);
       return status;

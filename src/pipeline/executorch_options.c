@@ -1,6 +1,7 @@
 /* The executorch engine's option table and its registry rows. */
 #include "genai/pipeline.h"
 #include "pipeline/executorch.h"
+#include "pipeline/executorch_strategy.h"
 
 #define IN(stage) (1u << GENAI_STAGE_##stage)
 
@@ -44,4 +45,9 @@ genai_status* executorch_register(genai_registry* registry) {
   for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++)
     GENAI_TRY(genai_registry_register(registry, (genai_stage_kind)i, "executorch", constructors[i], NULL, NULL));
   return NULL;
+}
+
+const engine_parts* engine_of(const void* user) {
+  static const engine_parts executorch = {"executorch", executorch_compiler_create, executorch_host_runner_create, NULL};
+  return user ? user : &executorch;
 }

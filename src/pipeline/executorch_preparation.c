@@ -8,6 +8,7 @@
 
 typedef struct preparation {
   genai_strategy base;
+  genai_strategy_vtable vtable; /* with the engine's name */
   genai_model_loader* loader;
   genai_model_loader* own_loader;
   genai_calibration_data* calibration;
@@ -130,9 +131,8 @@ static void destroy(genai_strategy* base) {
 }
 
 genai_status* executorch_preparation_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
-  (void)user;
+  const engine_parts* engine = engine_of(user);
   static const genai_strategy_vtable vtable = {.stage = GENAI_STAGE_MODEL_PREPARATION,
-                                               .engine = "executorch",
                                                .options = executorch_option_table,
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
@@ -141,7 +141,9 @@ genai_status* executorch_preparation_strategy(void* user, const genai_adapters* 
                                                .fingerprint = fingerprint};
   preparation* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
-  self->base.vtable = &vtable;
+  self->vtable = vtable;
+  self->vtable.engine = engine->name;
+  self->base.vtable = &self->vtable;
   genai_status* status = NULL;
   self->loader = adapters ? adapters->model_loader : NULL;
   self->calibration = adapters ? adapters->calibration_data : NULL;

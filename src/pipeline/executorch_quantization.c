@@ -11,6 +11,7 @@
 
 typedef struct quantization {
   genai_strategy base;
+  genai_strategy_vtable vtable; /* with the engine's name */
   genai_quantizer* quantizer;
   genai_quantizer* own_quantizer;
   genai_training_data* training; /* injected only: training data is never made up */
@@ -157,9 +158,8 @@ static void destroy(genai_strategy* base) {
 }
 
 genai_status* executorch_quantization_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
-  (void)user;
+  const engine_parts* engine = engine_of(user);
   static const genai_strategy_vtable vtable = {.stage = GENAI_STAGE_QUANTIZATION,
-                                               .engine = "executorch",
                                                .options = executorch_option_table,
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
@@ -168,7 +168,9 @@ genai_status* executorch_quantization_strategy(void* user, const genai_adapters*
                                                .fingerprint = fingerprint};
   quantization* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
-  self->base.vtable = &vtable;
+  self->vtable = vtable;
+  self->vtable.engine = engine->name;
+  self->base.vtable = &self->vtable;
   self->quantizer = adapters ? adapters->quantizer : NULL;
   self->training = adapters ? adapters->training_data : NULL;
   if (!self->quantizer) {

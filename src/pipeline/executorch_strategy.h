@@ -2,6 +2,7 @@
 #ifndef GENAI_PIPELINE_EXECUTORCH_STRATEGY_H
 #define GENAI_PIPELINE_EXECUTORCH_STRATEGY_H
 
+#include "pipeline/child.h"
 #include "pipeline/executorch.h"
 #include "runtime/runtime.h"
 
@@ -13,5 +14,17 @@ genai_status* executorch_add_checkpoint(const genai_object* object, genai_finger
 
 /* The sampling that a run's options ask for. */
 sampling_options executorch_sampling(const genai_options* options);
+
+/* An engine that shares these strategies: the `user` of its registry rows; NULL there is the executorch engine. */
+typedef struct engine_parts {
+  const char* name;
+  genai_status* (*create_compiler)(genai_compiler** out);
+  genai_status* (*create_runner)(genai_device_runner** out);
+  child_work probe_runner; /* whether what the runner needs is there, given the libraries' folder (NULL: searched); NULL: nothing more */
+} engine_parts;
+const engine_parts* engine_of(const void* user);
+
+/* Runs `work` on the libraries' folder in a child process where that is possible and this process must stay without the vendor's libraries. */
+genai_status* executorch_probe(const genai_context* context, child_work work, text* payload) GENAI_MUST_USE;
 
 #endif

@@ -225,17 +225,14 @@ static genai_status* read_members(json_value root, provenance* out) {
   return read_cache(out, json_get(root, "kv"));
 }
 
-genai_status* provenance_read(const pte_file* file, provenance* out, bool* found) {
-  *found = false;
-  const char* record = pte_get_string(file, PTE_PROVENANCE_METHOD);
-  if (!record) return NULL;
+genai_status* provenance_parse(const char* record, size_t length, const char* name, provenance* out) {
   json_document* document;
-  GENAI_TRY(json_parse(record, strlen(record), PTE_PROVENANCE_METHOD, &document));
+  GENAI_TRY(json_parse(record, length, name, &document));
   provenance parsed = {0};
   int64_t format = json_integer(json_get(json_root(document), "format"), 0);
   genai_status* status = NULL;
   if (format < 1) {
-    status = genai_status_create(GENAI_ERROR_BAD_FILE, "the provenance record (%s) does not say its format", PTE_PROVENANCE_METHOD);
+    status = genai_status_create(GENAI_ERROR_BAD_FILE, "the provenance record (%s) does not say its format", name);
   } else if (format > RECORD_FORMAT) {
     status =
         genai_status_create(GENAI_ERROR_UNSUPPORTED, "the provenance record has format %lld, this genai reads up to %d: use a newer one",
@@ -249,6 +246,14 @@ genai_status* provenance_read(const pte_file* file, provenance* out, bool* found
     return status;
   }
   *out = parsed;
+  return NULL;
+}
+
+genai_status* provenance_read(const pte_file* file, provenance* out, bool* found) {
+  *found = false;
+  const char* record = pte_get_string(file, PTE_PROVENANCE_METHOD);
+  if (!record) return NULL;
+  GENAI_TRY(provenance_parse(record, strlen(record), PTE_PROVENANCE_METHOD, out));
   *found = true;
   return NULL;
 }

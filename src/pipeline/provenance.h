@@ -55,6 +55,8 @@ genai_status* provenance_set_encodings(provenance* self, const ir_graph* graph) 
 genai_status* provenance_set_recipe(provenance* self, const recipe* how) GENAI_MUST_USE;
 
 genai_status* provenance_write(const provenance* self, text* out) GENAI_MUST_USE;
+/* Reads a record's JSON; `name` names it in errors. */
+genai_status* provenance_parse(const char* record, size_t length, const char* name, provenance* out) GENAI_MUST_USE;
 /* Reads the record of a file; `*found` is false when it has none. */
 genai_status* provenance_read(const pte_file* file, provenance* out, bool* found) GENAI_MUST_USE;
 void provenance_deinit(provenance* self);

@@ -4,6 +4,7 @@
 
 #include "pipeline/executorch.h"
 #include "pipeline/internal.h"
+#include "pipeline/qairt.h"
 
 typedef struct registry_row {
   genai_stage_kind stage;
@@ -24,6 +25,7 @@ genai_status* genai_registry_create(bool with_defaults, genai_registry** out) {
   if (!self) return genai_status_out_of_memory();
   pthread_mutex_init(&self->lock, NULL);
   genai_status* status = with_defaults ? executorch_register(self) : NULL;
+  if (!status && with_defaults) status = qairt_register(self);
   if (status) {
     genai_registry_destroy(self);
     return status;
@@ -155,7 +157,7 @@ static genai_status* fill_proxy(genai_engine_proxy* self, const genai_engine_cho
   for (size_t i = 0; i < GENAI_STAGE_COUNT; i++) {
     if (!self->engines[i] && !(self->engines[i] = mem_strdup("executorch"))) return genai_status_out_of_memory();
   }
-  return NULL;
+  return qairt_check_engines(self->engines[GENAI_STAGE_COMPILATION], self->engines[GENAI_STAGE_INFERENCE]);
 }
 
 genai_status* genai_engine_proxy_create(const genai_engine_choice* choices, size_t count, genai_backend backend, genai_engine_proxy** out) {
