@@ -108,26 +108,55 @@ static genai_status* print_recipes(cli* app, const arguments* given) {
   return status;
 }
 
+static genai_status* print_family(size_t index, text* out) {
+  GENAI_TRY(text_printf(out, "%-12s %s\n%13s", model_family_name(index), model_family_note(index), "in files "));
+  for (size_t nth = 0; model_family_type(index, nth); nth++) {
+    GENAI_TRY(text_printf(out, "%s%s", nth ? ", " : "", model_family_type(index, nth)));
+  }
+  GENAI_TRY(text_append_cstr(out, "; "));
+  GENAI_TRY(model_family_describe(index, out));
+  return text_append_cstr(out, "\n");
+}
+
+static genai_status* write_family(size_t index, json_writer* writer) {
+  text facts = {0};
+  genai_status* status = model_family_describe(index, &facts);
+  json_begin_object(writer);
+  json_key(writer, "family");
+  json_write_string(writer, model_family_name(index));
+  json_key(writer, "note");
+  json_write_string(writer, model_family_note(index));
+  json_key(writer, "types");
+  json_begin_array(writer);
+  for (size_t nth = 0; model_family_type(index, nth); nth++) json_write_string(writer, model_family_type(index, nth));
+  json_end_array(writer);
+  json_key(writer, "traits");
+  json_write_string(writer, facts.data);
+  json_end_object(writer);
+  text_deinit(&facts);
+  return status;
+}
+
 static genai_status* print_models(cli* app, const arguments* given) {
   (void)given;
   text out = {0};
   json_writer writer;
+  genai_status* status = NULL;
   json_writer_init(&writer, &out, false);
-  json_begin_array(&writer);
-  for (size_t i = 0; i < model_family_count(); i++) {
-    if (!app->json) {
-      printf("%-14s %s\n", model_family_name(i), model_family_note(i));
-      continue;
-    }
-    json_begin_object(&writer);
-    json_key(&writer, "family");
-    json_write_string(&writer, model_family_name(i));
-    json_key(&writer, "note");
-    json_write_string(&writer, model_family_note(i));
-    json_end_object(&writer);
+  if (app->json) json_begin_array(&writer);
+  for (size_t i = 0; i < model_family_count() && !status; i++) {
+    status = app->json ? write_family(i, &writer) : print_family(i, &out);
   }
-  json_end_array(&writer);
-  genai_status* status = app->json ? cli_print_json(&writer, &out) : json_writer_finish(&writer);
+  if (app->json && !status) {
+    json_end_array(&writer);
+    status = cli_print_json(&writer, &out);
+  } else if (!status) {
+    status = text_append_cstr(&out,
+                              "\nEvery family compiles to prefill and decode graphs with every recipe. Rotary scaling: linear, llama3, "
+                              "yarn and longrope; dynamic is\n"
+                              "refused, because a static graph has one base. Mixtures of experts are refused.\n");
+    if (!status) cli_print(&out);
+  }
   text_deinit(&out);
   return status;
 }

@@ -1,5 +1,6 @@
 /* What is in a checkpoint: hyper-parameters, metadata, tensors, tokenizer. */
 #include <stdio.h>
+#include <string.h>
 
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
@@ -43,15 +44,20 @@ static genai_status* print_value(text* out, const gguf_value* value) {
   }
 }
 
-static genai_status* print_model(text* out, const model_info* info, const char* problem) {
+/* `facts`: one a line. */
+static genai_status* print_model(text* out, const model_info* info, const text* facts, const char* problem) {
   if (problem) return text_printf(out, "model      not one that genai builds: %s\n", problem);
   GENAI_TRY(
       text_printf(out, "model      %s, family %s, %.1f million parameters\n", info->name, info->family, (double)info->parameters / 1e6));
   GENAI_TRY(text_printf(
-      out, "           %u layers, hidden %u, %u heads (%u for keys and values) of %u, feed-forward %u, vocabulary %u, context %u\n",
+      out,
+      "           %u layers, hidden %u, %u heads (%u for keys and values) of %u, feed-forward %u, vocabulary %u, context %u\n           ",
       info->layers, info->hidden, info->heads, info->kv_heads, info->head_dim, info->feed_forward, info->vocab, info->trained_context));
-  if (info->sliding_window) GENAI_TRY(text_printf(out, "           sliding window %u\n", info->sliding_window));
-  return info->tied_embeddings ? text_append_cstr(out, "           logits use the embedding's weights\n") : NULL;
+  for (size_t i = 0; i < facts->length; i++) {
+    GENAI_TRY(text_append_char(out, facts->data[i]));
+    if (facts->data[i] == '\n') GENAI_TRY(text_append_cstr(out, "           "));
+  }
+  return text_append_char(out, '\n');
 }
 
 static genai_status* print_words(text* out, const tokenizer* words) {
@@ -110,7 +116,7 @@ static void write_integer(json_writer* writer, const char* key, uint64_t value) 
   json_write_unsigned(writer, value);
 }
 
-static void write_model(json_writer* writer, const model_info* info, const char* problem) {
+static void write_model(json_writer* writer, const model_info* info, const text* facts, const char* problem) {
   json_key(writer, "model");
   json_begin_object(writer);
   if (problem) {
@@ -133,6 +139,14 @@ static void write_model(json_writer* writer, const model_info* info, const char*
     write_integer(writer, "sliding_window", info->sliding_window);
     json_key(writer, "tied_embeddings");
     json_write_bool(writer, info->tied_embeddings);
+    json_key(writer, "traits");
+    json_begin_array(writer);
+    for (const char* line = facts->data; line && *line;) {
+      size_t length = strcspn(line, "\n");
+      json_write_bytes(writer, line, length);
+      line += length + (line[length] == '\n');
+    }
+    json_end_array(writer);
   }
   json_end_object(writer);
 }
@@ -177,20 +191,20 @@ static void write_tensors(json_writer* writer, const checkpoint* file) {
   json_end_array(writer);
 }
 
-static genai_status* explain(inspection* self, const checkpoint* file, const model_info* info, const char* problem,
+static genai_status* explain(inspection* self, const checkpoint* file, const model_info* info, const text* facts, const char* problem,
                              const tokenizer* words) {
   if (self->json) {
     json_begin_object(&self->writer);
     json_key(&self->writer, "format");
     json_write_string(&self->writer, format_name(checkpoint_format_of(file)));
-    write_model(&self->writer, info, problem);
+    write_model(&self->writer, info, facts, problem);
     write_words(&self->writer, words);
     write_tensors(&self->writer, file);
     json_end_object(&self->writer);
     return NULL;
   }
   GENAI_TRY(text_printf(self->out, "format     %s\n", format_name(checkpoint_format_of(file))));
-  GENAI_TRY(print_model(self->out, info, problem));
+  GENAI_TRY(print_model(self->out, info, facts, problem));
   GENAI_TRY(print_words(self->out, words));
   GENAI_TRY(print_types(self->out, file));
   GENAI_TRY(print_metadata(self->out, file, self->all));
@@ -212,8 +226,11 @@ genai_status* inspect_checkpoint(inspection* self) {
   } else {
     model_get_info(source, &info);
   }
+  text facts = {0};
+  genai_status* status = source ? model_describe(source, &facts) : NULL;
   genai_status_free(tokenizer_open_checkpoint(file, &words));
-  genai_status* status = explain(self, file, &info, *problem ? problem : NULL, words);
+  if (!status) status = explain(self, file, &info, &facts, *problem ? problem : NULL, words);
+  text_deinit(&facts);
   tokenizer_close(words);
   model_close(source);
   checkpoint_close(file);

@@ -2,6 +2,7 @@
 #ifndef GENAI_MODEL_MODEL_H
 #define GENAI_MODEL_MODEL_H
 
+#include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "ir/ir.h"
 
@@ -22,6 +23,9 @@ typedef struct model_info {
 } model_info;
 void model_get_info(const model* self, model_info* out);
 
+/* Appends what hyper-parameters do not say: rotary rule, windows, caps; one fact a line, the last without a line end. */
+genai_status* model_describe(const model* self, text* out) GENAI_MUST_USE;
+
 /* End-of-text ids that config.json, generation_config.json or GGUF metadata name (the tokenizer knows more: unite the two). */
 size_t model_stop_ids(const model* self, int32_t* ids, size_t capacity);
 
@@ -40,5 +44,9 @@ genai_status* model_build_graph(const model* self, const model_graph_options* op
 size_t model_family_count(void);
 const char* model_family_name(size_t index);
 const char* model_family_note(size_t index); /* models it covers, for people */
+/* The names it goes by in files (model_type in config.json, general.architecture in GGUF); NULL after the last. */
+const char* model_family_type(size_t index, size_t nth);
+/* Appends what sets the family apart, in words. */
+genai_status* model_family_describe(size_t index, text* out) GENAI_MUST_USE;
 
 #endif

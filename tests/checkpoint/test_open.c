@@ -169,6 +169,54 @@ static void test_a_safetensors_file_by_content(void** state) {
   checkpoint_close(f);
 }
 
+/* Bytes of this process in memory, page cache that it has mapped included. */
+static size_t resident_bytes(void) {
+  unsigned long size, resident;
+  FILE* file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%lu %lu", &size, &resident), 2);
+  fclose(file);
+  return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Two gigabytes of weights, as a file with a hole: opening touches the header, reading rows touches their pages. */
+static void large_files_stay_on_disk(const char* name, const bytes* header, uint64_t size) {
+  enum { LEEWAY = 4 << 20 };
+  scratch_write(name, header->data, header->size);
+  assert_int_equal(truncate(scratch(name), (off_t)size), 0);
+  size_t before = resident_bytes();
+  checkpoint* f = NULL;
+  assert_ok(checkpoint_open(scratch(name), &f));
+  const checkpoint_tensor* tensor = checkpoint_find(f, "large");
+  assert_non_null(tensor);
+  assert_int_equal(tensor->bytes, 2ull << 30);
+  static float row[4096];
+  row[4095] = 1;
+  assert_ok(checkpoint_read_rows(tensor, tensor->dims[0] - 1, 1, row));
+  assert_true(row[0] == 0 && row[4095] == 0);
+  if (resident_bytes() > before + LEEWAY) fail_msg("%zu bytes more in memory", resident_bytes() - before);
+  assert_ok(checkpoint_read_rows(tensor, 1000, 1, row));
+  assert_true(resident_bytes() <= before + LEEWAY);
+  checkpoint_close(f);
+}
+
+static void test_large_safetensors_stay_on_disk(void** state) {
+  (void)state;
+  bytes b = {0};
+  safetensors_file(&b, "{\"large\":{\"dtype\":\"BF16\",\"shape\":[262144,4096],\"data_offsets\":[0,2147483648]}}", 0);
+  scratch_write_text("config.json", "{}");
+  large_files_stay_on_disk("model.safetensors", &b, b.size + (2ull << 30));
+}
+
+static void test_large_gguf_stays_on_disk(void** state) {
+  (void)state;
+  bytes b = {0};
+  gguf_begin(&b, 1, 0);
+  gguf_tensor(&b, "large", 2, (const uint64_t[]){4096, 262144}, 1, 0); /* F16 */
+  pad_to(&b, 32);
+  large_files_stay_on_disk("model.gguf", &b, b.size + (2ull << 30));
+}
+
 static void test_fingerprint(void** state) {
   (void)state;
   char hex[65];
@@ -229,6 +277,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_llama2c_damage, scratch_create, scratch_remove),
       cmocka_unit_test_setup_teardown(test_what_is_no_checkpoint, scratch_create, scratch_remove),
       cmocka_unit_test_setup_teardown(test_a_safetensors_file_by_content, scratch_create, scratch_remove),
+      cmocka_unit_test_setup_teardown(test_large_safetensors_stay_on_disk, scratch_create, scratch_remove),
+      cmocka_unit_test_setup_teardown(test_large_gguf_stays_on_disk, scratch_create, scratch_remove),
       cmocka_unit_test(test_fingerprint),
       cmocka_unit_test(test_many_names),
       cmocka_unit_test(test_quoting),

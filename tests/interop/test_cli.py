@@ -117,7 +117,8 @@ def test_errors_are_facts_with_json(tmp_path):
 def test_tables_are_json():
     assert any(soc["name"] == "SM8650" and soc["htp_arch"] == 75 for soc in json.loads(genai("soc", "--json").stdout))
     assert [recipe["name"] for recipe in json.loads(genai("recipes", "--json").stdout)][0] == "16a8w"
-    assert any(model["family"] == "llama" for model in json.loads(genai("models", "--json").stdout))
+    families = {model["family"]: model for model in json.loads(genai("models", "--json").stdout)}
+    assert families["gemma3"]["types"] == ["gemma3_text", "gemma3"] and "soft caps" in families["gemma3"]["traits"]
 
 
 # ---- Bad input ----
@@ -263,6 +264,7 @@ def test_inspect_explains_the_artifact(artifacts):
     assert "weights shared" in text and "prefill_forward" in text
     checkpoint = json.loads(genai("inspect", LLAMA, "--json").stdout)
     assert checkpoint["model"]["family"] == "llama" and checkpoint["model"]["layers"] == 2
+    assert checkpoint["model"]["traits"] == ["rotary base 10000"]
 
 
 @needs_qnn

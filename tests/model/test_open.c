@@ -56,6 +56,46 @@ static void test_families_are_listed(void** state) {
   assert_null(model_family_note(model_family_count()));
 }
 
+static void described(const char* path, const char* expected) {
+  checkpoint* file;
+  model* m;
+  text words = {0};
+  assert_ok(checkpoint_open(test_data(path), &file));
+  assert_ok(model_open(file, &m));
+  assert_ok(model_describe(m, &words));
+  assert_string_equal(words.data, expected);
+  text_deinit(&words);
+  model_close(m);
+  checkpoint_close(file);
+}
+
+/* What the fixtures' config.json files say. */
+static void test_descriptions(void** state) {
+  (void)state;
+  described("checkpoints/llama", "rotary base 10000");
+  described("checkpoints/llama-tied-rope3-bf16",
+            "rotary base 500000, llama3 scaling by 32 of 64 positions\nlogits use the embedding's weights");
+  described("checkpoints/phi4-mini-partial-longrope",
+            "rotary base 10000, LongRoPE by 4 of 64 positions, on 12 of 16 dimensions\nlogits use the embedding's weights");
+  described("checkpoints/gemma3",
+            "rotary base 1000000\nin layers with a window: rotary base 10000\nsliding window 8 in 3 of 4 layers\n"
+            "logits use the embedding's weights");
+  described("checkpoints/gemma2",
+            "rotary base 10000\nsliding window 8 in 1 of 2 layers\nscores capped at 50\nlogits capped at 30\n"
+            "logits use the embedding's weights");
+  described("checkpoints/smollm3-nope", "rotary base 2000000\nno rotary embedding in 1 of 4 layers\nlogits use the embedding's weights");
+  for (size_t i = 0; i < model_family_count(); ++i) {
+    text words = {0};
+    assert_ok(model_family_describe(i, &words));
+    assert_non_null(strstr(words.data, " norm "));
+    assert_non_null(model_family_type(i, 0));
+    assert_null(model_family_type(i, 4));
+    text_deinit(&words);
+  }
+  text none = {0};
+  assert_fails(model_family_describe(model_family_count(), &none), GENAI_ERROR_INVALID_ARGUMENT, "no family");
+}
+
 static void test_unknown_architectures(void** state) {
   (void)state;
   variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "model_type \"lama\" is not a family genai knows (did you mean \"llama\"?)",
@@ -239,6 +279,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_information),
       cmocka_unit_test(test_families_are_listed),
+      cmocka_unit_test(test_descriptions),
       cmocka_unit_test(test_unknown_architectures),
       cmocka_unit_test(test_tensors_are_checked),
       cmocka_unit_test(test_head_size_is_not_hidden_over_heads),
