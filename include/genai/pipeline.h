@@ -46,6 +46,7 @@ typedef struct genai_pipeline_report {
   genai_stage_timing stages[GENAI_STAGE_COUNT];
   double seconds;
   genai_string_list artifacts; /* what compilation wrote */
+  char* etrecord;              /* of compilation; NULL: none was asked for */
   char* runtime_tokenizer;     /* what preparation wrote; NULL: nothing */
   genai_statistics statistics; /* of compilation */
 } genai_pipeline_report;

@@ -34,6 +34,7 @@ static const option_spec options[] = {
     {"--no-cache", NULL, false, "run every stage, also one whose result is stored for equal inputs, options and versions"},
     {"--twin", "HOW", false,
      "the artifact for the simulator: process compiles it beside the device's, inline after it, off not at all (process)"},
+    {"--etrecord", NULL, false, "also write NAME.SOC.etrecord, for ExecuTorch's inspector"},
     {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},
     {"--threads", "N", false, "worker threads; 0 is one per processor (0)"},
     {"--set", "KEY=VALUE", true, "any option of the pipeline by its own name"},
@@ -90,6 +91,7 @@ static genai_status* fill_context(cli* app, const arguments* given, bool inferen
                                             {"--calibration", "calibration_file"},
                                             {"--calibration-samples", "calibration_samples"},
                                             {"--twin", "simulator_twin"},
+                                            {"--etrecord", "etrecord"},
                                             {"--threads", "threads"}};
   const char* soc = argument_value(given, "--soc");
   if (!soc)

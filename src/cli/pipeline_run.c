@@ -139,6 +139,10 @@ static void print_summary(cli* app, const genai_pipeline_report* report, const g
     format_bytes(file_bytes(report->artifacts.items[i]), size);
     cli_line(app, "artifact   %s  %s", report->artifacts.items[i], size);
   }
+  if (report->etrecord) {
+    format_bytes(file_bytes(report->etrecord), size);
+    cli_line(app, "etrecord   %s  %s", report->etrecord, size);
+  }
   if (report->runtime_tokenizer) {
     format_bytes(file_bytes(report->runtime_tokenizer), size);
     cli_line(app, "tokenizer  %s  %s", report->runtime_tokenizer, size);
@@ -294,6 +298,8 @@ static void write_facts(json_writer* writer, const genai_context* context, const
     json_end_object(writer);
   }
   json_end_array(writer);
+  json_key(writer, "etrecord");
+  json_write_string(writer, report->etrecord);
   json_key(writer, "tokenizer");
   json_write_string(writer, report->runtime_tokenizer);
   write_stages(writer, report);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "executorch/etrecord.h"
 #include "pipeline/chipset.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_artifact.h"
@@ -288,6 +289,12 @@ static genai_status* compile_and_write(const job* self, twin_mode mode, qnn_libr
   return status;
 }
 
+static genai_status* write_etrecord(const job* self, genai_compile_result* out) {
+  if (!genai_options_flag(self->request->options, "etrecord", false)) return NULL;
+  GENAI_TRY(make_path(self, ".etrecord", &out->etrecord));
+  return etrecord_write(out->etrecord, self->graphs, self->n_graphs);
+}
+
 static genai_status* run_job(job* self, genai_compile_result* out) {
   GENAI_TRY(prepare_job(self));
   twin_mode mode = choose_twin(self);
@@ -301,7 +308,7 @@ static genai_status* run_job(job* self, genai_compile_result* out) {
   if (!status) status = compile_and_write(self, mode, library, &running, out);
   twin_cancel(&running);
   qnn_library_close(library);
-  return status;
+  return status ? status : write_etrecord(self, out);
 }
 
 static genai_status* compile(genai_compiler* base, const genai_context* context, const genai_compile_request* request,

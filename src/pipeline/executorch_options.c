@@ -23,6 +23,8 @@ const genai_option_spec executorch_option_table[EXECUTORCH_OPTION_COUNT] = {
     {"vtcm_mb", GENAI_OPTION_INTEGER, IN(COMPILATION), 0, 64, NULL, "0", "VTCM to compile for, in MB; 0 is all the SoC has"},
     {"simulator_twin", GENAI_OPTION_CHOICE, IN(COMPILATION), 0, 0, "inline|process|off", "inline",
      "the artifact for the simulator: compiled after the device's, beside it in a child process, or not at all"},
+    {"etrecord", GENAI_OPTION_FLAG, IN(COMPILATION), 0, 0, NULL, "false",
+     "also write NAME.SOC.etrecord, which tells ExecuTorch's inspector what a profile's events belong to"},
     {"qnn_dir", GENAI_OPTION_TEXT, IN(COMPILATION) | IN(INFERENCE), 0, 0, NULL, NULL,
      "folder of Qualcomm's libraries; searched when not given"},
     {"chat_template", GENAI_OPTION_TEXT, IN(MODEL_PREPARATION) | IN(INFERENCE), 0, 0, NULL, NULL,

@@ -62,6 +62,7 @@ genai_stage* genai_pipeline_stage(const genai_pipeline* self, genai_stage_kind k
 void genai_pipeline_report_deinit(genai_pipeline_report* self) {
   for (unsigned i = 0; i < GENAI_STAGE_COUNT; i++) mem_free(self->stages[i].reused_from);
   genai_string_list_deinit(&self->artifacts);
+  mem_free(self->etrecord);
   mem_free(self->runtime_tokenizer);
   genai_statistics_deinit(&self->statistics);
   *self = (genai_pipeline_report){0};
@@ -257,6 +258,8 @@ genai_status* genai_pipeline_invoke(genai_pipeline* self, const genai_context* c
   directory_lock_release(&lock);
   filled->artifacts = r.compiled.artifacts;
   r.compiled.artifacts = (genai_string_list){0};
+  filled->etrecord = r.compiled.etrecord;
+  r.compiled.etrecord = NULL;
   filled->statistics = r.compiled.statistics;
   r.compiled.statistics = (genai_statistics){0};
   filled->runtime_tokenizer = r.prepared.runtime_tokenizer;

@@ -192,6 +192,7 @@ static void files(html* page, json_value run) {
   html_table_begin(page, "What the run wrote", heads, 3);
   for (json_iterator it = json_iterate(json_get(run, "artifacts")); json_next(&it, NULL, &item);)
     file_row(page, json_get(item, "path"), json_get(item, "bytes"));
+  if (json_type_of(json_get(run, "etrecord")) == JSON_STRING) file_row(page, json_get(run, "etrecord"), none);
   if (json_type_of(json_get(run, "tokenizer")) == JSON_STRING) file_row(page, json_get(run, "tokenizer"), none);
   for (json_iterator it = json_iterate(json_get(run, "files")); json_next(&it, NULL, &item);) file_row(page, item, none);
   html_table_end(page);
