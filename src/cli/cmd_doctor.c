@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "genie/genie.h"
 #include "qnn/qnn.h"
 
 static const option_spec options[] = {
@@ -19,6 +20,9 @@ typedef struct findings {
   bool loaded;
   qnn_library_info library;
   char reason[4096];
+  bool has_genie;
+  genie_version genie;
+  char genie_reason[1024];
   uint64_t memory, disk;
   long processors;
 } findings;
@@ -52,6 +56,20 @@ static void write_facts(json_writer* writer, const findings* found) {
   json_key(writer, "search");
   json_write_bytes(writer, found->search.data ? found->search.data : "", found->search.length);
   json_end_object(writer);
+  json_key(writer, "genie");
+  json_begin_object(writer);
+  json_key(writer, "available");
+  json_write_bool(writer, found->has_genie);
+  if (found->has_genie) {
+    char version[64];
+    snprintf(version, sizeof version, "%u.%u.%u", found->genie.major, found->genie.minor, found->genie.patch);
+    json_key(writer, "version");
+    json_write_string(writer, version);
+  } else {
+    json_key(writer, "reason");
+    json_write_string(writer, found->genie_reason);
+  }
+  json_end_object(writer);
   json_key(writer, "processors");
   json_write_integer(writer, found->processors);
   json_key(writer, "memory_bytes");
@@ -80,8 +98,24 @@ static void print_lines(const findings* found) {
   } else {
     printf("QNN         missing: nothing can be compiled or run on the HTP\n%s\n", found->reason);
   }
+  if (found->has_genie) {
+    printf("Genie       %u.%u.%u: engine qairt runs its bundles\n", found->genie.major, found->genie.minor, found->genie.patch);
+  } else {
+    printf("Genie       missing: engine qairt compiles but cannot run\n%s\n", found->genie_reason);
+  }
   if (found->search.length)
     printf("\nsearched\n%s%s", found->search.data, found->search.data[found->search.length - 1] == '\n' ? "" : "\n");
+}
+
+static void look_for_genie(const qnn_library* library, findings* found) {
+  genie_library* genie = NULL;
+  genai_status* status = library ? genie_library_open(library, &genie)
+                                 : genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE, "it lies beside the QNN libraries");
+  found->has_genie = !status;
+  if (genie) found->genie = genie_library_version(genie);
+  genai_status_format(status, found->genie_reason, sizeof found->genie_reason);
+  genai_status_free(status);
+  genie_library_close(genie);
 }
 
 static genai_status* run(cli* app, const arguments* given) {
@@ -92,6 +126,7 @@ static genai_status* run(cli* app, const arguments* given) {
   found.loaded = !missing;
   if (library) qnn_library_get_info(library, &found.library);
   genai_status_format(missing, found.reason, sizeof found.reason);
+  look_for_genie(library, &found);
   found.processors = sysconf(_SC_NPROCESSORS_ONLN);
   found.memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   found.disk = disk_free_bytes(".");

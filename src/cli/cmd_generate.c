@@ -4,6 +4,7 @@
 #include "cli/pipeline_run.h"
 #include "executorch/pte.h"
 #include "pipeline/provenance.h"
+#include "pipeline/qairt.h"
 #include "qnn/qnn.h"
 
 static const option_spec options[] = {
@@ -25,7 +26,23 @@ static const char* soc_of_model(uint32_t id) {
   return NULL;
 }
 
-/* The SoC an artifact was compiled for: what its provenance says, else what its delegate options say. */
+static genai_status* bundle_soc(const char* config, char** out) {
+  provenance record;
+  bool found;
+  GENAI_TRY(qairt_bundle_record(config, &record, &found));
+  genai_status* status = NULL;
+  if (!found || !record.soc) {
+    status = genai_status_create(GENAI_ERROR_UNSUPPORTED,
+                                 "the bundle of \"%s\" does not say which SoC it is for: it has no " QAIRT_PROVENANCE_FILE " of genai's",
+                                 config);
+  } else if (!(*out = mem_strdup(record.soc))) {
+    status = genai_status_out_of_memory();
+  }
+  if (found) provenance_deinit(&record);
+  return status;
+}
+
+/* The SoC a .pte was compiled for: what its provenance says, else what its delegate options say. */
 static genai_status* artifact_soc(const char* path, char** out) {
   pte_file* file;
   GENAI_TRY(pte_open(path, &file));
@@ -47,12 +64,13 @@ static genai_status* artifact_soc(const char* path, char** out) {
   return status;
 }
 
-static genai_status* build_context(cli* app, const arguments* given, genai_context** out) {
-  const char* path = given->positionals[0];
+/* `bundle` is the configuration of a Genie bundle; NULL: the artifact is a .pte. */
+static genai_status* build_context(cli* app, const arguments* given, const char* bundle, genai_context** out) {
+  const char* path = bundle ? bundle : given->positionals[0];
   genai_context_builder* builder;
   char* soc = NULL;
   GENAI_TRY(genai_context_builder_create(&builder));
-  genai_status* status = artifact_soc(path, &soc);
+  genai_status* status = bundle ? bundle_soc(bundle, &soc) : artifact_soc(path, &soc);
   if (!status) status = genai_context_builder_set_model(builder, path);
   if (!status) status = genai_context_builder_set_soc(builder, soc);
   if (!status) status = genai_context_builder_add_artifact(builder, path);
@@ -69,8 +87,16 @@ static genai_status* run(cli* app, const arguments* given) {
   genai_engine_proxy* proxy;
   genai_pipeline* pipeline = NULL;
   genai_context* context = NULL;
-  GENAI_TRY(genai_engine_proxy_create(NULL, 0, GENAI_BACKEND_HTP, &proxy));
-  genai_status* status = build_context(app, given, &context);
+  char* bundle;
+  GENAI_TRY(qairt_bundle_find(given->positionals[0], &bundle));
+  const genai_engine_choice choices[] = {{"compilation", "qairt"}, {"inference", "qairt"}};
+  genai_status* status = genai_engine_proxy_create(choices, bundle ? 2 : 0, GENAI_BACKEND_HTP, &proxy);
+  if (status) {
+    mem_free(bundle);
+    return status;
+  }
+  status = build_context(app, given, bundle, &context);
+  mem_free(bundle);
   if (!status) status = genai_pipeline_from_proxy(proxy, &how, &pipeline);
   if (!status) status = run_pipeline(app, pipeline, context);
   genai_context_destroy(context);
@@ -81,11 +107,13 @@ static genai_status* run(cli* app, const arguments* given) {
 
 const command_spec command_generate = {
     .name = "generate",
-    .positionals = "FILE.pte",
+    .positionals = "ARTIFACT",
     .min_positionals = 1,
     .max_positionals = 1,
     .summary = "text from an artifact that exists",
-    .details = "On this machine FILE is a NAME.SOC.sim.pte; tokenizer.json and tokenizer_config.json are read from beside it.",
+    .details =
+        "ARTIFACT is a .pte file or a Genie bundle's folder, on this machine NAME.SOC.sim.pte or NAME.SOC.sim.genie. tokenizer.json and\n"
+        "tokenizer_config.json are read from beside the .pte or out of the bundle.",
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .run = run,

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/inspect.h"
+#include "pipeline/qairt.h"
 
 static const option_spec options[] = {
     {"--all", NULL, false, "every tensor, every metadata value, every constant method"},
@@ -27,7 +29,10 @@ static genai_status* run(cli* app, const arguments* given) {
   inspection how = {
       .path = path, .qnn_dir = argument_value(given, "--qnn-dir"), .all = argument_given(given, "--all"), .json = app->json, .out = &out};
   json_writer_init(&how.writer, &out, false);
-  genai_status* status = is_program(path) ? inspect_program(&how) : inspect_checkpoint(&how);
+  char* bundle;
+  genai_status* status = qairt_bundle_find(path, &bundle);
+  if (!status) status = bundle ? inspect_bundle(&how, bundle) : is_program(path) ? inspect_program(&how) : inspect_checkpoint(&how);
+  mem_free(bundle);
   if (app->json) {
     genai_status* written = status ? json_writer_finish(&how.writer) : cli_print_json(&how.writer, &out);
     if (status) {
@@ -48,7 +53,7 @@ const command_spec command_inspect = {
     .positionals = "FILE",
     .min_positionals = 1,
     .max_positionals = 1,
-    .summary = "what is in a GGUF, a Hugging Face directory or a .pte",
+    .summary = "what is in a GGUF, a Hugging Face directory, a .pte or a Genie bundle",
     .details =
         "A .pte is explained with its methods, tensors, encodings (read out of the context binary), delegate options and provenance.",
     .options = options,

@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/pipeline_run.h"
+#include "genie/genie.h"
 #include "pipeline/executorch.h"
+#include "pipeline/qairt.h"
 #include "qnn/soc.h"
 
 static const option_spec options[] = {
@@ -19,7 +21,7 @@ static const option_spec options[] = {
     {"--from", "STAGE", false,
      "begin at a stage: what earlier ones gave must be stored by an earlier run, and this one and later ones run"},
     {"--skip", "STAGE", true, "leave a stage out; without quantization the model is compiled in half precision"},
-    {"--engine", "NAME", true, "engine of every stage, or STAGE=NAME for one (executorch)"},
+    {"--engine", "NAME", true, "executorch gives and runs .pte files, qairt Genie bundles; or STAGE=NAME,... by stage (executorch)"},
     {"--backend", "NAME", false, "htp, gpu or lpai (htp)"},
     {"--device", "NAME", false, "where the artifact runs: host is the simulator on this machine (host)"},
     {NULL, NULL, false, "how to compile"},
@@ -71,11 +73,16 @@ static genai_status* add_stored_artifact(const arguments* given, genai_context_b
   char* path = NULL;
   qnn_soc_table* socs;
   const qnn_soc* soc;
+  genai_engine_proxy* proxy;
+  GENAI_TRY(run_set_engine(given, &proxy));
+  bool bundle = !strcmp(genai_engine_proxy_engine(proxy, GENAI_STAGE_INFERENCE), "qairt");
+  const char* suffix = bundle ? QAIRT_SIMULATOR_SUFFIX "/" GENIE_CONFIG_FILE : ".sim.pte";
+  genai_engine_proxy_destroy(proxy);
   GENAI_TRY(qnn_soc_table_open(argument_value(given, "--soc-file"), &socs));
   genai_status* status = qnn_soc_table_find(socs, argument_value(given, "--soc"), &soc);
   if (!status)
     status = executorch_artifact_path(directory ? directory : "./genai_artifacts", argument_value(given, "--name"), given->positionals[0],
-                                      soc->name, ".sim.pte", &path);
+                                      soc->name, suffix, &path);
   if (!status) status = genai_context_builder_add_artifact(builder, path);
   mem_free(path);
   qnn_soc_table_close(socs);
@@ -147,7 +154,8 @@ const command_spec command_run = {
     .summary = "checkpoint to artifact to text: prepare, quantize, compile, infer",
     .details =
         "MODEL is a GGUF file, a Hugging Face directory or a llama2.c file. Writes NAME.SOC.pte for the device, NAME.SOC.sim.pte for the\n"
-        "simulator and tokenizer.json into the artifact directory. Generated text goes to stdout, everything else to stderr.",
+        "simulator and tokenizer.json into the artifact directory; with --engine qairt the folders NAME.SOC.genie and NAME.SOC.sim.genie. "
+        "Generated text goes to stdout, everything else to stderr.",
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .run = run,

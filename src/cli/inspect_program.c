@@ -66,7 +66,7 @@ static genai_status* print_tensor(text* out, const char* direction, uint32_t ind
   return text_printf(out, "]  %s", name);
 }
 
-static genai_status* print_binary_tensors(text* out, const char* direction, const qnn_tensor_info* tensors, uint32_t count, bool all) {
+genai_status* inspect_print_tensors(text* out, const char* direction, const qnn_tensor_info* tensors, uint32_t count, bool all) {
   for (uint32_t i = 0; i < count; i++) {
     if (!all && count > 12 && i >= 6 && i + 3 < count) {
       if (i == 6) GENAI_TRY(text_printf(out, "       ... %u more (--all)\n", count - 9));
@@ -101,8 +101,8 @@ static genai_status* print_delegate(const program* self, text* out, const pte_me
   }
   GENAI_TRY(text_printf(out, "  spill-fill %llu bytes, VTCM %u bytes, optimization level %u\n", (unsigned long long)graph->spill_fill_bytes,
                         graph->vtcm_bytes, graph->optimization_level));
-  GENAI_TRY(print_binary_tensors(out, "in", graph->inputs, graph->n_inputs, all));
-  return print_binary_tensors(out, "out", graph->outputs, graph->n_outputs, all);
+  GENAI_TRY(inspect_print_tensors(out, "in", graph->inputs, graph->n_inputs, all));
+  return inspect_print_tensors(out, "out", graph->outputs, graph->n_outputs, all);
 }
 
 static genai_status* print_scalar(text* out, const pte_scalar* value) {
@@ -139,8 +139,7 @@ static genai_status* print_constants(const program* self, text* out, bool all) {
   return hidden ? text_printf(out, "  ... and %zu get_kv_output_*_quant_attr (--all)\n", hidden) : NULL;
 }
 
-/* One line per member; objects are flattened into dotted names. */
-static genai_status* print_members(text* out, const char* prefix, json_value object) {
+genai_status* inspect_print_members(text* out, const char* prefix, json_value object) {
   text_view key;
   json_value value;
   for (json_iterator it = json_iterate(object); json_next(&it, &key, &value);) {
@@ -164,7 +163,7 @@ static genai_status* print_members(text* out, const char* prefix, json_value obj
         if (*prefix) break; /* the record has one level */
         char inner[96];
         snprintf(inner, sizeof inner, "%.*s.", (int)key.length, key.data);
-        GENAI_TRY(print_members(out, inner, value));
+        GENAI_TRY(inspect_print_members(out, inner, value));
         break;
       }
       case JSON_ARRAY: {
@@ -194,7 +193,7 @@ static genai_status* print_provenance(const program* self, text* out) {
   json_document* document;
   GENAI_TRY(json_parse(record, strlen(record), PTE_PROVENANCE_METHOD, &document));
   genai_status* status = text_append_cstr(out, "\nprovenance\n");
-  if (!status) status = print_members(out, "", json_root(document));
+  if (!status) status = inspect_print_members(out, "", json_root(document));
   json_free(document);
   return status;
 }
@@ -233,7 +232,7 @@ static void write_shape(json_writer* writer, const uint32_t* dims, uint32_t rank
   json_end_array(writer);
 }
 
-static void write_binary_tensors(json_writer* writer, const char* key, const qnn_tensor_info* tensors, uint32_t count) {
+void inspect_write_tensors(json_writer* writer, const char* key, const qnn_tensor_info* tensors, uint32_t count) {
   json_key(writer, key);
   json_begin_array(writer);
   for (uint32_t i = 0; i < count; i++) {
@@ -301,8 +300,8 @@ static void write_method(const program* self, json_writer* writer, const pte_met
     if (graph) {
       json_key(writer, "graph");
       json_begin_object(writer);
-      write_binary_tensors(writer, "inputs", graph->inputs, graph->n_inputs);
-      write_binary_tensors(writer, "outputs", graph->outputs, graph->n_outputs);
+      inspect_write_tensors(writer, "inputs", graph->inputs, graph->n_inputs);
+      inspect_write_tensors(writer, "outputs", graph->outputs, graph->n_outputs);
       json_key(writer, "spill_fill_bytes");
       json_write_unsigned(writer, graph->spill_fill_bytes);
       json_end_object(writer);

@@ -77,28 +77,48 @@ genai_status* run_set_generation(cli* app, const arguments* given, genai_context
   return genai_context_builder_set_text(builder, cli_text, app);
 }
 
-genai_status* run_set_engine(const arguments* given, genai_engine_proxy** out) {
+/* NAME for every stage, or STAGE=NAME. */
+typedef struct engine_list {
   genai_engine_choice choices[16];
-  char stages[16][32];
-  size_t n = 0;
+  char names[16][2][32];
+  size_t count;
+} engine_list;
+
+static genai_status* add_engine(engine_list* self, const char* stage, size_t stage_length, const char* engine, size_t engine_length) {
+  if (self->count == 16 || stage_length >= sizeof self->names[0][0] || engine_length >= sizeof self->names[0][1])
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "--engine is \"%.*s=%.60s\", expected NAME or STAGE=NAME, separated by commas", (int)stage_length, stage,
+                               engine);
+  char(*names)[32] = self->names[self->count];
+  memcpy(names[0], stage, stage_length);
+  memcpy(names[1], engine, engine_length);
+  names[0][stage_length] = names[1][engine_length] = 0;
+  self->choices[self->count++] = (genai_engine_choice){names[0], names[1]};
+  return NULL;
+}
+
+static genai_status* add_engines(engine_list* self, const char* value) {
+  for (const char* item = value;; item++) {
+    size_t length = strcspn(item, ","), stage = strcspn(item, "=");
+    if (stage < length) {
+      GENAI_TRY(add_engine(self, item, stage, item + stage + 1, length - stage - 1));
+    } else {
+      for (unsigned s = 0; s < GENAI_STAGE_COUNT; s++) {
+        const char* name = genai_stage_name((genai_stage_kind)s);
+        GENAI_TRY(add_engine(self, name, strlen(name), item, length));
+      }
+    }
+    item += length;
+    if (!*item) return NULL;
+  }
+}
+
+genai_status* run_set_engine(const arguments* given, genai_engine_proxy** out) {
+  engine_list engines = {.count = 0};
   genai_backend backend = GENAI_BACKEND_HTP;
   if (argument_value(given, "--backend")) GENAI_TRY(genai_backend_find(argument_value(given, "--backend"), &backend));
-  for (size_t i = 0; i < argument_count(given, "--engine"); i++) {
-    const char* value = argument_at(given, "--engine", i);
-    size_t length = strcspn(value, "=");
-    if (!value[length]) { /* one engine for every stage */
-      for (unsigned s = 0; s < GENAI_STAGE_COUNT && n < 16; s++)
-        choices[n++] = (genai_engine_choice){genai_stage_name((genai_stage_kind)s), value};
-      continue;
-    }
-    if (length >= sizeof stages[0] || n == 16)
-      return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "--engine is \"%s\", expected NAME or STAGE=NAME", value);
-    memcpy(stages[n], value, length);
-    stages[n][length] = 0;
-    choices[n] = (genai_engine_choice){stages[n], value + length + 1};
-    n++;
-  }
-  return genai_engine_proxy_create(choices, n, backend, out);
+  for (size_t i = 0; i < argument_count(given, "--engine"); i++) GENAI_TRY(add_engines(&engines, argument_at(given, "--engine", i)));
+  return genai_engine_proxy_create(engines.choices, engines.count, backend, out);
 }
 
 /* ---- What came of it ---- */

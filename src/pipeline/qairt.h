@@ -28,6 +28,8 @@ genai_status* qairt_host_runner_create(genai_device_runner** out) GENAI_MUST_USE
 /* Writes the folder `path`; its configuration goes first and comes last, so that a bundle is whole or has none. */
 genai_status* qairt_bundle_write(const char* path, const void* binary, size_t size, const artifact_request* request,
                                  genai_string_list* files) GENAI_MUST_USE;
+/* The configuration of the bundle at `path`, which is its folder or that file (mem_free); NULL and success when `path` is no bundle. */
+genai_status* qairt_bundle_find(const char* path, char** config) GENAI_MUST_USE;
 /* The record beside a configuration; `*found` is false when there is none (a bundle of another maker). */
 genai_status* qairt_bundle_record(const char* config, provenance* out, bool* found) GENAI_MUST_USE;
 /* Compares the files with the sums that were written with them; a bundle without sums passes. */

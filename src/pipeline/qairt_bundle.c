@@ -186,6 +186,20 @@ genai_status* qairt_bundle_file(const char* config, const char* name, char** out
   return status;
 }
 
+genai_status* qairt_bundle_find(const char* path, char** config) {
+  *config = NULL;
+  if (path_is_directory(path)) {
+    GENAI_TRY(path_join(path, GENIE_CONFIG_FILE, config));
+    if (file_exists(*config)) return NULL;
+    mem_free(*config);
+    *config = NULL;
+    return NULL;
+  }
+  if (strcmp(path_base_name(path), GENIE_CONFIG_FILE)) return NULL;
+  *config = mem_strdup(path);
+  return *config ? NULL : genai_status_out_of_memory();
+}
+
 genai_status* qairt_bundle_record(const char* config, provenance* out, bool* found) {
   *found = false;
   char* path;
