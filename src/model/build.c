@@ -23,6 +23,14 @@ static genai_status* check_options(const model* self, const model_graph_options*
     log_write(LOG_WARNING, "graph %s: context length %u is beyond the %u that %s was trained with", options->name, options->context_length,
               self->trained_context, self->name);
   }
+  const rope_rule* rule = &self->ropes[0];
+  if (rule->kind == ROPE_LONG && options->context_length > rule->original_context) {
+    log_write(
+        LOG_WARNING,
+        "graph %s: context length %u is beyond LongRoPE's original %g, so the graph has its factors for long texts; short texts are a "
+        "little worse than with a context length of at most %g",
+        options->name, options->context_length, rule->original_context, rule->original_context);
+  }
   return NULL;
 }
 

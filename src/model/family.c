@@ -218,6 +218,43 @@ const family* family_at(size_t index) {
   return index < FAMILIES ? &families[index] : NULL;
 }
 
+/* Architectures that are not built, by the beginning of their names, and why. */
+static const struct {
+  const char *type, *reason;
+} refused[] = {
+    {"gemma4", "it has an embedding for each layer and layers that share key-value caches"},
+    {"gemma3n", "it has an embedding for each layer and layers that share key-value caches"},
+    {"mixtral", "it is a mixture of experts"},
+    {"qwen2_moe", "it is a mixture of experts"},
+    {"qwen2moe", "it is a mixture of experts"},
+    {"qwen3_moe", "it is a mixture of experts"},
+    {"qwen3moe", "it is a mixture of experts"},
+    {"olmoe", "it is a mixture of experts"},
+    {"granitemoe", "it is a mixture of experts"},
+    {"llama4", "it is a mixture of experts"},
+    {"gpt_oss", "it is a mixture of experts with attention sinks"},
+    {"gpt-oss", "it is a mixture of experts with attention sinks"},
+    {"deepseek", "it has latent attention or a mixture of experts"},
+    {"minicpm3", "it has latent attention"},
+    {"mamba", "it is a state-space model"},
+    {"falcon_mamba", "it is a state-space model"},
+    {"jamba", "it has state-space layers"},
+    {"qwen3_next", "it has layers of linear attention"},
+    {"qwen3next", "it has layers of linear attention"},
+    {"qwen3_5", "it has layers of linear attention"},
+    {"lfm2", "it has convolution layers"},
+    {"rwkv", "it is a recurrent model"},
+    {"bert", "it is an encoder, not a decoder"},
+    {"t5", "it is an encoder and decoder"},
+};
+
+static const char* reason_to_refuse(const char* type) {
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    if (!strncmp(type, refused[i].type, strlen(refused[i].type))) return refused[i].reason;
+  }
+  return NULL;
+}
+
 genai_status* family_find(const char* type, const char* what, const family** out) {
   const char* names[FAMILIES * 4];
   size_t count = 0;
@@ -230,6 +267,8 @@ genai_status* family_find(const char* type, const char* what, const family** out
       names[count++] = families[i].types[j];
     }
   }
+  const char* reason = reason_to_refuse(type);
+  if (reason) return genai_status_create(GENAI_ERROR_UNSUPPORTED, "%s \"%s\" is not built: %s", what, type, reason);
   const char* near = text_nearest(type, names, count);
   text known = {0};
   genai_status* status = NULL;

@@ -2,6 +2,7 @@
  * reference implementation in transformers; that the numbers are right is tested in tests/cpu. */
 #include <math.h>
 
+#include "base/log.h"
 #include "model/model_internal.h"
 #include "variant.h"
 
@@ -343,6 +344,29 @@ static void test_old_rotary_keys(void** state) {
   assert_float_equal(tables[0][8 * 8], (float)cos(8 / 2.0), 1e-6f);
 }
 
+static int long_rope_warnings;
+static void count_long_rope(void* user, log_level level, const char* message) {
+  (void)user;
+  long_rope_warnings += level == LOG_WARNING && strstr(message, "LongRoPE's original 64") != NULL;
+}
+
+/* Which of its two lists of factors a LongRoPE graph has follows its context length, and the long one is worth a word. */
+static void test_long_rope_is_chosen_by_context(void** state) {
+  (void)state;
+  log_set_sink(count_long_rope, NULL, LOG_WARNING);
+  for (uint32_t context = 64; context <= 65; ++context) {
+    built b = build("checkpoints/phi4-mini-partial-longrope", (model_graph_options){.ar_length = 1, .context_length = context});
+    assert_int_equal(long_rope_warnings, context > 64);
+    static float first[6];
+    float row[6];
+    assert_ok(ir_static_read(source_of(&b, "rope_cos.weight"), 1, 1, row));
+    if (context > 64) assert_memory_not_equal(row, first, sizeof row);
+    memcpy(first, row, sizeof row);
+    drop(&b);
+  }
+  log_set_sink(NULL, NULL, LOG_ERROR);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_boundary),
@@ -358,6 +382,7 @@ int main(void) {
       cmocka_unit_test(test_hadamard_rotation),
       cmocka_unit_test(test_options_are_checked),
       cmocka_unit_test(test_old_rotary_keys),
+      cmocka_unit_test(test_long_rope_is_chosen_by_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

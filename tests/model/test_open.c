@@ -102,6 +102,10 @@ static void test_unknown_architectures(void** state) {
                 {"\"model_type\": \"llama\"", "\"model_type\": \"lama\""});
   variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "is not a family genai knows; known families: llama, mistral",
                 {"\"model_type\": \"llama\"", "\"model_type\": \"whisper_for_dolphins\""});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "model_type \"gemma4\" is not built: it has an embedding for each layer",
+                {"\"model_type\": \"llama\"", "\"model_type\": \"gemma4\""});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "model_type \"qwen3_moe\" is not built: it is a mixture of experts",
+                {"\"model_type\": \"llama\"", "\"model_type\": \"qwen3_moe\""});
   variant_fails("llama", GENAI_ERROR_BAD_FILE, "model_type is missing", {"\"model_type\"", "\"kind\""});
   variant_fails("llama", GENAI_ERROR_BAD_FILE, "model_type is missing", {"\"model_type\": \"llama\"", "\"model_type\": 7"});
 }
