@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/config.h"
 #include "cli/pipeline_run.h"
 #include "genie/genie.h"
 #include "pipeline/executorch.h"
@@ -40,6 +41,8 @@ static const option_spec options[] = {
     {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},
     {"--threads", "N", false, "worker threads; 0 is one per processor (0)"},
     {"--set", "KEY=VALUE", true, "any option of the pipeline by its own name"},
+    {"--config", "FILE", false, "JSON file with options of a run; the command line wins over it"},
+    {"--print-config", NULL, false, "write the run's options as such a file to stdout, and do not run"},
     OPTIONS_GENERATION,
     OPTIONS_OUTPUT,
 };
@@ -89,7 +92,13 @@ static genai_status* add_stored_artifact(const arguments* given, genai_context_b
   return status;
 }
 
-static genai_status* fill_context(cli* app, const arguments* given, bool inference, bool from_inference, genai_context_builder* builder) {
+static genai_status* set_file_options(const genai_options* from_file, genai_context_builder* builder) {
+  for (size_t i = 0; i < genai_options_count(from_file); i++)
+    GENAI_TRY(genai_context_builder_set_option(builder, genai_options_key(from_file, i), genai_options_value(from_file, i)));
+  return NULL;
+}
+
+static genai_status* fill_context(cli* app, const config* file, bool inference, bool from_inference, genai_context_builder* builder) {
   static const option_mapping mappings[] = {{"--name", "name"},
                                             {"--recipe", "recipe"},
                                             {"--mode", "mode"},
@@ -100,7 +109,11 @@ static genai_status* fill_context(cli* app, const arguments* given, bool inferen
                                             {"--twin", "simulator_twin"},
                                             {"--etrecord", "etrecord"},
                                             {"--threads", "threads"}};
+  const arguments* given = &file->merged;
   const char* soc = argument_value(given, "--soc");
+  if (!given->n_positionals)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "genai run needs MODEL: name a checkpoint, here or as key \"model\" in the file of --config");
   if (!soc)
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
                                "--soc is missing: the chip to compile for, such as SM8650 (genai soc lists them)");
@@ -111,6 +124,7 @@ static genai_status* fill_context(cli* app, const arguments* given, bool inferen
   GENAI_TRY(run_set_prompts(app, given, inference, builder));
   /* The program knows its own threads, so that a child process is safe; the library's default is one process. */
   GENAI_TRY(genai_context_builder_set_option(builder, "simulator_twin", "process"));
+  GENAI_TRY(set_file_options(file->options, builder));
   GENAI_TRY(cli_map_options(given, mappings, sizeof mappings / sizeof mappings[0], builder));
   if (argument_given(given, "--no-cache")) GENAI_TRY(genai_context_builder_set_option(builder, "reuse", "false"));
   if (argument_given(given, "--from") && !from_inference)
@@ -119,37 +133,46 @@ static genai_status* fill_context(cli* app, const arguments* given, bool inferen
   return run_set_generation(app, given, builder);
 }
 
-static genai_status* build_context(cli* app, const arguments* given, bool inference, bool from_inference, genai_context** out) {
+static genai_status* build_context(cli* app, const config* file, bool inference, bool from_inference, genai_context** out) {
   genai_context_builder* builder;
   GENAI_TRY(genai_context_builder_create(&builder));
-  genai_status* status = fill_context(app, given, inference, from_inference, builder);
+  genai_status* status = fill_context(app, file, inference, from_inference, builder);
   if (!status) status = genai_context_builder_build(builder, out);
   genai_context_builder_destroy(builder);
   return status;
 }
 
-static genai_status* run(cli* app, const arguments* given) {
+static genai_status* run_merged(cli* app, const config* file) {
+  const arguments* given = &file->merged;
   genai_pipeline_options how = {0};
-  bool from_inference = false;
+  bool from_inference = false, print = argument_given(given, "--print-config");
   GENAI_TRY(stages_to_skip(given, &how.skip_stages, &from_inference));
   genai_engine_proxy* proxy;
   GENAI_TRY(run_set_engine(given, &proxy));
   genai_pipeline* pipeline = NULL;
   genai_context* context = NULL;
   genai_status* status = genai_pipeline_from_proxy(proxy, &how, &pipeline);
-  genai_engine_proxy_destroy(proxy);
   bool inference = !(how.skip_stages & 1u << GENAI_STAGE_INFERENCE);
-  if (!status) status = build_context(app, given, inference, from_inference, &context);
-  if (!status) status = run_pipeline(app, pipeline, context);
+  if (!status) status = build_context(app, file, inference && !print, from_inference, &context);
+  if (!status) status = print ? config_print(given, proxy, pipeline, context) : run_pipeline(app, pipeline, context);
   genai_context_destroy(context);
   genai_pipeline_destroy(pipeline);
+  genai_engine_proxy_destroy(proxy);
+  return status;
+}
+
+static genai_status* run(cli* app, const arguments* given) {
+  config file;
+  GENAI_TRY(config_merge(given, &file));
+  genai_status* status = run_merged(app, &file);
+  config_deinit(&file);
   return status;
 }
 
 const command_spec command_run = {
     .name = "run",
     .positionals = "MODEL",
-    .min_positionals = 1,
+    .min_positionals = 0, /* the file of --config may name the model */
     .max_positionals = 1,
     .summary = "checkpoint to artifact to text: prepare, quantize, compile, infer",
     .details =

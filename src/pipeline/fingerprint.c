@@ -85,7 +85,7 @@ genai_status* genai_fingerprint_add_options(genai_fingerprint* self, const genai
                                             size_t count, unsigned stage, const char* const* except) {
   /* In the order of the table, so that the order in which options were set does not matter. */
   for (size_t i = 0; i < count; i++) {
-    const char* value = genai_options_get(options, specs[i].name);
+    const char* value = genai_options_text(options, specs[i].name, specs[i].default_value); /* a default said aloud is the same */
     bool excepted = false;
     for (size_t j = 0; except && except[j]; j++) excepted |= !strcmp(except[j], specs[i].name);
     if (value && !excepted && specs[i].stages & 1u << stage) GENAI_TRY(genai_fingerprint_add(self, specs[i].name, value));

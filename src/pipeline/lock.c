@@ -15,7 +15,7 @@ enum { SUFFIX_LENGTH = 6 }; /* of mkstemp's names */
 
 /* Whether a name is one that atomic_file gives while it writes a kind of file that genai writes here. */
 static bool is_leftover(const char* name) {
-  static const char* const kinds[] = {".pte", ".json", ".jinja", ".bin", ".etrecord"};
+  static const char* const kinds[] = {".pte", ".json", ".jinja", ".bin", ".etrecord", "SHA256SUMS"};
   size_t length = strlen(name);
   if (length <= SUFFIX_LENGTH + 1 || name[length - SUFFIX_LENGTH - 1] != '.') return false;
   if (strspn(name + length - SUFFIX_LENGTH, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != SUFFIX_LENGTH)
@@ -23,7 +23,7 @@ static bool is_leftover(const char* name) {
   size_t stem = length - SUFFIX_LENGTH - 1;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
     size_t kind = strlen(kinds[i]);
-    if (stem > kind && !memcmp(name + stem - kind, kinds[i], kind)) return true;
+    if (stem >= kind && !memcmp(name + stem - kind, kinds[i], kind)) return true;
   }
   return false;
 }
@@ -39,13 +39,26 @@ static void remove_leftovers_in(const char* directory) {
   closedir(entries);
 }
 
+/* The folders below an artifact directory that genai writes into: stored results, and bundles. */
+static bool is_own_folder(const char* name) {
+  static const char bundle[] = ".genie";
+  size_t length = strlen(name);
+  return !strcmp(name, STORE_FOLDER) || (length >= sizeof bundle && !strcmp(name + length - sizeof bundle + 1, bundle));
+}
+
 static genai_status* remove_leftovers(const char* directory) {
-  char* stored;
-  GENAI_TRY(path_join(directory, STORE_FOLDER, &stored));
   remove_leftovers_in(directory);
-  remove_leftovers_in(stored);
-  mem_free(stored);
-  return NULL;
+  genai_status* status = NULL;
+  DIR* entries = opendir(directory);
+  for (const struct dirent* entry; !status && entries && (entry = readdir(entries));) {
+    if (!is_own_folder(entry->d_name)) continue;
+    char* folder = NULL;
+    status = path_join(directory, entry->d_name, &folder);
+    if (!status) remove_leftovers_in(folder);
+    mem_free(folder);
+  }
+  if (entries) closedir(entries);
+  return status;
 }
 
 genai_status* directory_lock_acquire(const char* directory, directory_lock* out) {

@@ -46,8 +46,9 @@ def hashes(folder):
 
 
 def files(folder):
-    """Every file but the lock; records without the part of their names that the key gives."""
-    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != ".genai.lock")
+    """Every file but the lock and the account of the last run; records without the part of their names that the key gives."""
+    others = {".genai.lock", "llama.SM8650.run.json"}
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name not in others)
     return [re.sub(r"-[0-9a-f]{16}\.", "-KEY.", name) for name in found]
 
 

@@ -33,9 +33,9 @@ static void an_unknown_stage_is_refused_with_the_valid_names(void** state) {
 static void stages_not_mentioned_use_executorch(void** state) {
   (void)state;
   genai_engine_proxy* proxy;
-  genai_engine_choice choice = {"inference", "qairt"};
+  genai_engine_choice choice = {"inference", "another"};
   assert_ok(genai_engine_proxy_create(&choice, 1, GENAI_BACKEND_GPU, &proxy));
-  assert_string_equal(genai_engine_proxy_engine(proxy, GENAI_STAGE_INFERENCE), "qairt");
+  assert_string_equal(genai_engine_proxy_engine(proxy, GENAI_STAGE_INFERENCE), "another");
   assert_string_equal(genai_engine_proxy_engine(proxy, GENAI_STAGE_COMPILATION), "executorch");
   assert_int_equal(genai_engine_proxy_backend(proxy), GENAI_BACKEND_GPU);
   genai_engine_proxy_destroy(proxy);
@@ -414,10 +414,12 @@ static void leftovers_of_a_killed_run_are_removed(void** state) {
   (void)state;
   stubs s;
   stubs_init(&s);
-  static const char* const names[] = {"model.SM8650.pte.a1B2c3", "tokenizer.json.XyZ123", "model.SM8650.pte", "notes.txt.abcdef",
-                                      "x.pte.abc"};
-  char paths[5][128];
-  for (size_t i = 0; i < 5; i++) {
+  static const char* const names[] = {"model.SM8650.pte.a1B2c3", "tokenizer.json.XyZ123", "model.SM8650.genie/model.bin.abc123",
+                                      "model.SM8650.pte",        "notes.txt.abcdef",      "x.pte.abc"};
+  char paths[6][128];
+  snprintf(paths[0], sizeof paths[0], "%s/model.SM8650.genie", scratch_directory());
+  assert_ok(directory_create(paths[0]));
+  for (size_t i = 0; i < 6; i++) {
     snprintf(paths[i], sizeof paths[i], "%s/%s", scratch_directory(), names[i]);
     assert_ok(file_write_atomic(paths[i], "x", 1));
   }
@@ -426,7 +428,8 @@ static void leftovers_of_a_killed_run_are_removed(void** state) {
   assert_ok(genai_pipeline_invoke(pipeline, context, NULL, NULL));
   assert_false(file_exists(paths[0]));
   assert_false(file_exists(paths[1]));
-  for (size_t i = 2; i < 5; i++) {
+  assert_false(file_exists(paths[2]));
+  for (size_t i = 3; i < 6; i++) {
     assert_true(file_exists(paths[i]));
     unlink(paths[i]);
   }
