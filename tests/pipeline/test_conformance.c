@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_objects.h"
+#include "pipeline/qairt.h"
 #include "stubs.h"
 
 static const genai_chipset soc = {"SM8650", "Snapdragon 8 Gen 3", 57, 75, 8, 6, true};
@@ -357,30 +358,33 @@ static void check_runner_order(genai_device_runner* runner) {
   genai_context_destroy(context);
 }
 
-static void execute_or_pull_before_push_is_an_error(void** state) {
-  (void)state;
-  genai_device_runner* runner;
-  assert_ok(executorch_host_runner_create(&runner));
+static void check_runner(genai_device_runner* runner, const char* missing_artifact, const char* suffix) {
   check_runner_order(runner);
   genai_context* context = make_context(NULL, 0, NULL);
   const char* const nothing[] = {"notes.txt"};
-  const char* const missing[] = {"/nonexistent/a.sim.pte"};
+  const char* const missing[] = {missing_artifact};
   genai_push_request push = {.artifacts = nothing, .n_artifacts = 1};
-  assert_fails(runner->vtable->push(runner, context, &push), GENAI_ERROR_INVALID_ARGUMENT, ".pte");
+  assert_fails(runner->vtable->push(runner, context, &push), GENAI_ERROR_INVALID_ARGUMENT, suffix);
   push.artifacts = missing;
-  assert_fails(runner->vtable->push(runner, context, &push), GENAI_ERROR_NOT_FOUND, "/nonexistent/a.sim.pte");
+  assert_fails(runner->vtable->push(runner, context, &push), GENAI_ERROR_NOT_FOUND, missing_artifact);
   check_runner_order(runner); /* a failed push leaves nothing there */
   genai_context_destroy(context);
   runner->vtable->destroy(runner);
 }
 
-/* ---- Compiler ---- */
-static void a_compiler_refuses_what_it_does_not_know(void** state) {
+static void execute_or_pull_before_push_is_an_error(void** state) {
   (void)state;
-  genai_compiler* compiler;
+  genai_device_runner* runner;
+  assert_ok(executorch_host_runner_create(&runner));
+  check_runner(runner, "/nonexistent/a.sim.pte", ".pte");
+  assert_ok(qairt_host_runner_create(&runner));
+  check_runner(runner, "/nonexistent/a.sim.genie/genie_config.json", "genie");
+}
+
+/* ---- Compiler ---- */
+static void check_refusals(genai_compiler* compiler) {
   genai_object* stranger;
   genai_context* context = make_context(NULL, 0, NULL);
-  assert_ok(executorch_compiler_create(&compiler));
   assert_ok(genai_object_create(&stub_graph_type, NULL, &stranger));
   genai_compile_graph graph = {.name = "kv_forward", .graph = stranger};
   genai_compile_request request = {.graphs = &graph,
@@ -412,6 +416,15 @@ static void a_compiler_refuses_what_it_does_not_know(void** state) {
   genai_context_destroy(context);
 }
 
+static void every_compiler_refuses_what_it_does_not_know(void** state) {
+  (void)state;
+  genai_compiler* compiler;
+  assert_ok(executorch_compiler_create(&compiler));
+  check_refusals(compiler);
+  assert_ok(qairt_compiler_create(&compiler));
+  check_refusals(compiler);
+}
+
 static int remove_scratch(void** state) {
   (void)state;
   char line[128];
@@ -429,7 +442,7 @@ int main(void) {
       cmocka_unit_test(an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too),
       cmocka_unit_test(every_failed_allocation_of_the_default_adapters_is_an_error_and_leaks_nothing),
       cmocka_unit_test(execute_or_pull_before_push_is_an_error),
-      cmocka_unit_test(a_compiler_refuses_what_it_does_not_know),
+      cmocka_unit_test(every_compiler_refuses_what_it_does_not_know),
   };
   return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }
