@@ -9,6 +9,7 @@
 #include "genai/registry.h"
 #include "genai/stage.h"
 #include "genai/status.h"
+#include "genai/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -229,6 +229,34 @@ genai_status* file_read_all(const char* path, size_t max_size, text* out) {
   return status;
 }
 
+genai_status* file_sha256(const char* path, uint64_t* size, char hex[65]) {
+  enum { PIECE = 1 << 18 };
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return system_error("open", path);
+  genai_status* status = NULL;
+  uint8_t digest[32];
+  uint64_t total = 0;
+  sha256 hash;
+  sha256_init(&hash);
+  uint8_t* piece = mem_alloc(PIECE);
+  if (!piece) status = genai_status_out_of_memory();
+  while (!status) {
+    ssize_t got = read(descriptor, piece, PIECE);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) status = system_error("read", path);
+    if (got <= 0) break;
+    sha256_update(&hash, piece, (size_t)got);
+    total += (uint64_t)got;
+  }
+  sha256_final(&hash, digest);
+  mem_free(piece);
+  close(descriptor);
+  if (status) return status;
+  sha256_digest_hex(digest, hex);
+  if (size) *size = total;
+  return NULL;
+}
+
 bool file_exists(const char* path) {
   return access(path, F_OK) == 0;
 }

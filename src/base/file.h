@@ -45,7 +45,9 @@ bool path_is_directory(const char* path);
 genai_status* directory_create(const char* path) GENAI_MUST_USE;                             /* with parents; existing is fine */
 genai_status* path_join(const char* directory, const char* name, char** out) GENAI_MUST_USE; /* caller frees */
 const char* path_base_name(const char* path);                                                /* after the last '/' */
-uint64_t disk_free_bytes(const char* path);                                                  /* UINT64_MAX if unknown */
+/* SHA-256 of a file's content, read in pieces so that it does not fill this process's memory. `size` may be NULL. */
+genai_status* file_sha256(const char* path, uint64_t* size, char hex[65]) GENAI_MUST_USE;
+uint64_t disk_free_bytes(const char* path); /* UINT64_MAX if unknown */
 
 /* Fault injection, for tests only and not thread safe: the n-th operation from now (1 = next) that changes the file system (create, write, flush,
  * close after writing, rename, make a folder) fails, once, as it does on a full disk; 0 turns injection off. */

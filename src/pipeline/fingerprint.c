@@ -73,11 +73,8 @@ genai_status* genai_fingerprint_add(genai_fingerprint* self, const char* name, c
 }
 
 genai_status* genai_fingerprint_add_file(genai_fingerprint* self, const char* name, const char* path) {
-  mapped_file file;
   char hex[65];
-  GENAI_TRY(mapped_file_open(path, &file));
-  sha256_hex(file.data, file.size, hex);
-  mapped_file_close(&file);
+  GENAI_TRY(file_sha256(path, NULL, hex));
   return genai_fingerprint_add(self, name, hex);
 }
 

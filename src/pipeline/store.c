@@ -43,15 +43,6 @@ static genai_status* not_usable(genai_status* status, const char* path) {
   return NULL;
 }
 
-static genai_status* hash_file(const char* path, uint64_t* size, char hex[65]) {
-  mapped_file file;
-  GENAI_TRY(mapped_file_open(path, &file));
-  sha256_hex(file.data, file.size, hex);
-  *size = file.size;
-  mapped_file_close(&file);
-  return NULL;
-}
-
 /* ---- Compilation ---- */
 /* Names inside the artifact directory are recorded without it, so that the directory can be moved. */
 static const char* relative_name(const char* directory, const char* path) {
@@ -75,7 +66,7 @@ static genai_status* absolute_name(const char* directory, text_view name, char**
 static genai_status* write_file_entry(json_writer* writer, const char* directory, const char* path) {
   char hex[65];
   uint64_t size;
-  GENAI_TRY(hash_file(path, &size, hex));
+  GENAI_TRY(file_sha256(path, &size, hex));
   json_begin_object(writer);
   json_key(writer, "file");
   json_write_string(writer, relative_name(directory, path));
@@ -124,7 +115,7 @@ static genai_status* check_file_entry(const char* directory, json_value entry, c
   char hex[65] = "";
   uint64_t size = 0;
   GENAI_TRY(absolute_name(directory, json_string(json_get(entry, "file")), &path));
-  genai_status* status = hash_file(path, &size, hex);
+  genai_status* status = file_sha256(path, &size, hex);
   if (status && genai_status_kind(status) != GENAI_ERROR_OUT_OF_MEMORY) {
     status = genai_status_wrap(status, GENAI_ERROR_BAD_FILE, "the artifact \"%s\" is not there any more", path);
   } else if (!status && !text_view_equal_cstr(json_string(json_get(entry, "sha256")), hex)) {

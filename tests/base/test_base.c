@@ -178,6 +178,28 @@ static void test_pool_covers_each_index_once(void** state) {
   genai_status_free(status);
 }
 
+static void test_file_sha256(void** state) {
+  (void)state;
+  char path[] = "/tmp/genai-test-XXXXXX", hex[65];
+  int descriptor = mkstemp(path);
+  uint64_t size = 0;
+  close(descriptor);
+  assert_ok(file_write_atomic(path, "abc", 3)); /* FIPS 180-4's example */
+  assert_ok(file_sha256(path, &size, hex));
+  assert_int_equal(size, 3);
+  assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  /* A million times "a" (NIST's third example), more than one piece. */
+  char* million = malloc(1000000);
+  memset(million, 'a', 1000000);
+  assert_ok(file_write_atomic(path, million, 1000000));
+  assert_ok(file_sha256(path, NULL, hex));
+  assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  free(million);
+  unlink(path);
+  assert_fails(file_sha256(path, NULL, hex), GENAI_ERROR_NOT_FOUND, path);
+  assert_fails(file_sha256("/tmp", NULL, hex), GENAI_ERROR_IO, "\"/tmp\": Is a directory");
+}
+
 static size_t files_in(const char* directory) {
   char line[256];
   size_t count = 0;
@@ -229,6 +251,7 @@ int main(void) {
       cmocka_unit_test(test_atomic_file),
       cmocka_unit_test(test_pool_covers_each_index_once),
       cmocka_unit_test(test_every_failed_operation_of_a_file),
+      cmocka_unit_test(test_file_sha256),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
