@@ -95,6 +95,8 @@ static genai_status* print_delegate(const program* self, text* out, const pte_me
   const qnn_graph_info* graph = find_graph(self, method->name);
   GENAI_TRY(text_printf(out, "\nmethod %s: delegate %s, %u inputs, %u outputs\n", method->name, method->delegate_id, method->n_inputs,
                         method->n_outputs));
+  if (method->options.gpu)
+    GENAI_TRY(text_printf(out, "  for the gpu of SoC %u, prepared on the device from a DLC\n", method->options.soc_model));
   if (!graph) {
     GENAI_TRY(print_plan_tensors(out, "in", method->inputs, method->n_inputs, all));
     return print_plan_tensors(out, "out", method->outputs, method->n_outputs, all);
@@ -269,6 +271,8 @@ static void write_plan_tensors(json_writer* writer, const char* key, const execu
 static void write_options(json_writer* writer, const pte_delegate_options* options) {
   json_key(writer, "options");
   json_begin_object(writer);
+  json_key(writer, "backend");
+  json_write_string(writer, options->gpu ? "gpu" : "htp");
   json_key(writer, "soc_id");
   json_write_unsigned(writer, options->soc_model);
   json_key(writer, "htp_arch");

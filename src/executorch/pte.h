@@ -31,6 +31,7 @@ typedef struct pte_delegate_options {
   bool weight_sharing;
   bool shared_buffer;
   uint32_t performance_mode; /* 2 = burst */
+  bool gpu;                  /* for the GPU, prepared on the device: the payload is a DLC, not a context binary for the HTP */
 } pte_delegate_options;
 
 /* ---- Writing ---- */
@@ -51,7 +52,7 @@ typedef struct pte_program {
   size_t n_constants;
   const pte_constant* constants;
   pte_delegate_options options;
-  const void* context_binary; /* one binary for all methods */
+  const void* context_binary; /* one binary for all methods; with options.gpu a DLC */
   size_t context_binary_size;
 } pte_program;
 
@@ -81,7 +82,7 @@ typedef struct pte_method_view {
       inputs; /* QNN delegates only, else NULL. name: "value <n>", role none, scale 1: the plan has no names or encodings */
   const executor_port* outputs;     /* in plan order */
   const uint32_t* delegate_outputs; /* plan output index for each output argument of the delegate call, [n_outputs] */
-  const void* context_binary;       /* in the map; NULL when it is not a QNN delegate */
+  const void* context_binary;       /* in the map; NULL when it is not a QNN delegate, or one that is prepared on the device */
   size_t context_binary_size;
   int64_t signature;
   pte_delegate_options options;

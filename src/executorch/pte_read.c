@@ -118,9 +118,13 @@ static genai_status* read_qnn(const reading* in, const pte_raw_plan* plan, const
                                plan->name);
   }
   GENAI_TRY(pte_options_read(delegate->options, delegate->options_size, in->path, &options));
+  out->options = options.delegate;
+  if (options.delegate.gpu) return NULL; /* its payload is for the device to read */
   if (options.backend != 2 || options.online_prepare) {
     return genai_status_create(GENAI_ERROR_UNSUPPORTED,
-                               "%s: method %s is made for QNN backend %d%s; only prepared binaries for HTP (2) are handled", in->path,
+                               "%s: method %s is made for QNN backend %d%s; only prepared binaries for HTP (2) and graphs for GPU (1) that are "
+                               "prepared on the device are handled",
+                               in->path,
                                plan->name, options.backend, options.online_prepare ? " with preparation on the device" : "");
   }
   pte_raw_blob payload;
@@ -128,7 +132,6 @@ static genai_status* read_qnn(const reading* in, const pte_raw_plan* plan, const
   GENAI_TRY(find_payload(in, plan->name, delegate, &payload));
   GENAI_TRY(pte_payload_decode(payload.data, payload.size, in->path, plan->name, &out->signature, &binary, &out->context_binary_size));
   out->context_binary = binary;
-  out->options = options.delegate;
   return NULL;
 }
 

@@ -20,6 +20,7 @@ namespace ps = pte_schema;
 namespace qo = qnn_options_schema;
 
 constexpr const char* options_key = "qnn_compile_spec";
+constexpr int32_t backend_gpu = 1, backend_htp = 2;
 
 /* ---- Reading ---- */
 
@@ -272,9 +273,12 @@ fb::Offset<ps::Program> write_program(fb::FlatBufferBuilder& to, const pte_raw_p
   return ps::CreateProgram(to, program.version, plan_list, constants, inline_data, segment_list, constant_segment);
 }
 
-fb::Offset<qo::Options> write_options(fb::FlatBufferBuilder& to, const pte_delegate_options& in) {
-  const auto htp_info = qo::CreateHtpInfo(to, static_cast<int32_t>(in.htp_arch), in.vtcm_mb);
-  const auto soc = qo::CreateSocInfo(to, static_cast<int32_t>(in.soc_model), htp_info);
+/* Performance high, tensors' own types, as the stock flow has them by default. */
+fb::Offset<qo::BackendOptions> gpu_backend(fb::FlatBufferBuilder& to) {
+  return qo::CreateBackendOptions(to, backend_gpu, 0, qo::CreateGpuOptions(to, 0, 3, true, true, true, false));
+}
+
+fb::Offset<qo::BackendOptions> htp_backend(fb::FlatBufferBuilder& to, const pte_delegate_options& in) {
   qo::HtpOptionsBuilder htp(to);
   htp.add_performance_mode(static_cast<int32_t>(in.performance_mode));
   htp.add_precision(in.fp16 ? 1 : 0);
@@ -282,7 +286,13 @@ fb::Offset<qo::Options> write_options(fb::FlatBufferBuilder& to, const pte_deleg
   htp.add_fold_relu(true);
   htp.add_weight_sharing(in.weight_sharing);
   const auto htp_options = htp.Finish();
-  const auto backend = qo::CreateBackendOptions(to, 2, htp_options);
+  return qo::CreateBackendOptions(to, backend_htp, htp_options);
+}
+
+fb::Offset<qo::Options> write_options(fb::FlatBufferBuilder& to, const pte_delegate_options& in) {
+  const auto htp_info = qo::CreateHtpInfo(to, static_cast<int32_t>(in.htp_arch), in.vtcm_mb);
+  const auto soc = qo::CreateSocInfo(to, static_cast<int32_t>(in.soc_model), htp_info);
+  const auto backend = in.gpu ? gpu_backend(to) : htp_backend(to, in);
   const auto library_path = to.CreateString("");
   const auto saver_directory = to.CreateString("saver_output");
   const auto op_packages = qo::CreateOpPackages(to, offsets<qo::OpPackage>(0).finish(to));
@@ -291,6 +301,7 @@ fb::Offset<qo::Options> write_options(fb::FlatBufferBuilder& to, const pte_deleg
   options.add_backend(backend);
   options.add_library_path(library_path);
   options.add_log_level(1);
+  options.add_online_prepare(in.gpu);
   options.add_shared_buffer(in.shared_buffer);
   options.add_saver_output_dir(saver_directory);
   options.add_op_packages(op_packages);
@@ -357,6 +368,7 @@ genai_status* pte_options_read(const void* data, size_t size, const char* path, 
   }
   if (const qo::BackendOptions* backend = options->backend()) {
     result.backend = backend->backend();
+    result.delegate.gpu = result.backend == backend_gpu && result.online_prepare;
     if (const qo::HtpOptions* htp = backend->htp()) {
       result.delegate.fp16 = htp->precision() == 1;
       result.delegate.weight_sharing = htp->weight_sharing();

@@ -97,6 +97,10 @@ static genai_status* check_program(const pte_program* program, arena* memory) {
   if (!program->context_binary || !program->context_binary_size) {
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the program has no context binary; compile its graphs first");
   }
+  if (program->options.gpu && program->n_methods != 1) {
+    return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "a program for the GPU of %zu methods; a DLC holds the graph of one",
+                               program->n_methods);
+  }
   GENAI_TRY(check_names(program));
   for (size_t i = 0; i < program->n_methods; i++) {
     const pte_method* method = &program->methods[i];
@@ -267,7 +271,8 @@ static genai_status* write_file(const char* path, const pte_program* program, co
   uint8_t payload_header[PTE_PAYLOAD_HEADER_SIZE];
   pte_payload_encode(signature_of(program, options), program->context_binary_size, payload_header);
   genai_status* status = write_head(&file, flatbuffer, payload_size);
-  if (!status) status = atomic_file_write(&file, payload_header, sizeof payload_header);
+  /* The runtime takes a payload without the header for a DLC. */
+  if (!status && !program->options.gpu) status = atomic_file_write(&file, payload_header, sizeof payload_header);
   if (!status) status = atomic_file_write(&file, program->context_binary, program->context_binary_size);
   if (!status) return atomic_file_commit(&file);
   atomic_file_abort(&file);
@@ -281,7 +286,7 @@ genai_status* pte_write(const char* path, const pte_program* program) {
   genai_status* status;
   GENAI_TRY_GOTO(status, check_program(program, &memory), done);
   GENAI_TRY_GOTO(status, pte_options_write(&program->options, &options), done);
-  payload_size = PTE_PAYLOAD_HEADER_SIZE + (uint64_t)program->context_binary_size;
+  payload_size = (program->options.gpu ? 0 : PTE_PAYLOAD_HEADER_SIZE) + (uint64_t)program->context_binary_size;
   GENAI_TRY_GOTO(status, build_program(program, &options, payload_size, &memory, &scratch, &flatbuffer), done);
   status = write_file(path, program, &options, &flatbuffer, payload_size);
 done:

@@ -74,7 +74,7 @@ static pte_scalar scalar_of(const genai_value* value) {
   return (pte_scalar){PTE_INT, {.i = value->as.i}};
 }
 
-static genai_status* copy_constants(arena* memory, const artifact_request* request, const char* record, pte_constant** out) {
+genai_status* artifact_constants(arena* memory, const artifact_request* request, const char* record, pte_constant** out) {
   pte_constant* constants = arena_calloc(memory, request->n_constants + 1, sizeof *constants);
   pte_scalar* provenance_value = arena_calloc(memory, 1, sizeof *provenance_value);
   if (!constants || !provenance_value) return genai_status_out_of_memory();
@@ -96,7 +96,7 @@ static genai_status* write_program(arena* memory, const char* path, const void* 
   pte_method* methods = NULL;
   pte_constant* constants = NULL;
   GENAI_TRY(read_methods(memory, info, &methods));
-  GENAI_TRY(copy_constants(memory, request, record, &constants));
+  GENAI_TRY(artifact_constants(memory, request, record, &constants));
   pte_program program = {.n_methods = info->n_graphs,
                          .methods = methods,
                          .n_constants = request->n_constants + 1,

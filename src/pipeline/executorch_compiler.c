@@ -11,6 +11,7 @@
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_artifact.h"
 #include "pipeline/executorch_constants.h"
+#include "pipeline/executorch_gpu.h"
 #include "pipeline/executorch_objects.h"
 #include "pipeline/executorch_strategy.h"
 #include "pipeline/executorch_twin.h"
@@ -61,10 +62,7 @@ genai_status* executorch_probe(const genai_context* context, child_work work, te
 
 genai_status* executorch_compiler_validate(const char* engine, const genai_context* context, const genai_chipset* soc,
                                            genai_backend backend, text* build_id) {
-  if (backend != GENAI_BACKEND_HTP)
-    return genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE,
-                               "engine %s compiles for backend htp; for %s it can do nothing yet: choose backend htp", engine,
-                               genai_backend_name(backend));
+  if (backend != GENAI_BACKEND_HTP) return executorch_backend_validate(engine, context, soc, backend, build_id);
   char what[64];
   snprintf(what, sizeof what, "engine %s", engine);
   qnn_soc target = chipset_soc(soc);
@@ -188,8 +186,9 @@ static genai_status* prepare_job(job* self) {
   if (!request->n_graphs || request->n_graphs > PROVENANCE_MAX_GRAPHS)
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "%zu graphs to compile, expected 1 to %d", request->n_graphs,
                                PROVENANCE_MAX_GRAPHS);
-  if (request->backend != GENAI_BACKEND_HTP)
-    return genai_status_create(GENAI_ERROR_UNSUPPORTED, "the default compiler serves backend htp, not %s",
+  bool gpu = request->backend == GENAI_BACKEND_GPU;
+  if (request->backend != GENAI_BACKEND_HTP && !gpu)
+    return genai_status_create(GENAI_ERROR_UNSUPPORTED, "the default compiler serves backends htp and gpu, not %s",
                                genai_backend_name(request->backend));
   self->soc = chipset_soc(request->soc);
   for (size_t i = 0; i < request->n_graphs; i++) GENAI_TRY(collect_graph(self, i));
@@ -208,8 +207,13 @@ static genai_status* prepare_job(job* self) {
   if (self->n_graphs > 1 && !self->options.weight_sharing)
     log_write(LOG_WARNING, "%s has HTP v%u, which cannot share weights between graphs (v%u can): the artifact holds them %zu times",
               self->soc.name, self->soc.htp_arch, qnn_feature_arch(QNN_FEATURE_WEIGHT_SHARING), self->n_graphs);
+  if (gpu && (self->how || self->n_graphs != 1))
+    return genai_status_create(
+        GENAI_ERROR_INVALID_ARGUMENT,
+        "the compiler got %zu %s graphs for the gpu, which takes one float graph: skip quantization, and choose mode kv", self->n_graphs,
+        self->how ? "quantized" : "float");
   GENAI_TRY(directory_create(request->artifact_directory));
-  GENAI_TRY(make_path(self, self->format->device_suffix, &self->device_path));
+  GENAI_TRY(make_path(self, gpu ? GPU_ARTIFACT_SUFFIX : self->format->device_suffix, &self->device_path));
   GENAI_TRY(make_path(self, self->format->simulator_suffix, &self->simulator_path));
   return fill_record(self);
 }
@@ -231,19 +235,23 @@ static genai_status* add_times(genai_statistics* out, const char* prefix, double
   return NULL;
 }
 
+static artifact_request request_of(const job* self, qnn_library* library, bool simulator) {
+  const executorch_tokenizer* words = genai_object_payload(self->model->tokenizer, &executorch_tokenizer_type);
+  return (artifact_request){.library = library,
+                            .constants = self->request->constants,
+                            .n_constants = self->request->n_constants,
+                            .record = &self->record,
+                            .soc = &self->soc,
+                            .weight_sharing = self->options.weight_sharing && !simulator,
+                            .float16 = self->options.float16,
+                            .simulator = simulator,
+                            .words = words ? words->tokenizer : NULL,
+                            .tokenizer_file = self->request->runtime_tokenizer};
+}
+
 static genai_status* write_artifact(const job* self, qnn_library* library, const char* path, const void* data, size_t size, bool simulator,
                                     genai_compile_result* out) {
-  const executorch_tokenizer* words = genai_object_payload(self->model->tokenizer, &executorch_tokenizer_type);
-  artifact_request request = {.library = library,
-                              .constants = self->request->constants,
-                              .n_constants = self->request->n_constants,
-                              .record = &self->record,
-                              .soc = &self->soc,
-                              .weight_sharing = self->options.weight_sharing && !simulator,
-                              .float16 = self->options.float16,
-                              .simulator = simulator,
-                              .words = words ? words->tokenizer : NULL,
-                              .tokenizer_file = self->request->runtime_tokenizer};
+  artifact_request request = request_of(self, library, simulator);
   GENAI_TRY(cancel_check(self->options.cancel));
   return self->format->write(path, data, size, &request, &out->artifacts);
 }
@@ -295,8 +303,18 @@ static genai_status* write_etrecord(const job* self, genai_compile_result* out) 
   return etrecord_write(out->etrecord, self->graphs, self->n_graphs);
 }
 
+static genai_status* run_gpu_job(const job* self, genai_compile_result* out) {
+  qnn_dlc_options options = {genai_options_get(self->request->options, "qnn_dir"), self->options.pool, self->options.cancel};
+  artifact_request request = request_of(self, NULL, false);
+  GENAI_TRY(check_space(self, false));
+  GENAI_TRY(gpu_artifact_write(self->device_path, self->graphs[0], &request, &options, &out->artifacts));
+  log_write(LOG_INFO, "a program for the gpu: the device compiles its graph when it is loaded; nothing on this host can run it");
+  return write_etrecord(self, out);
+}
+
 static genai_status* run_job(job* self, genai_compile_result* out) {
   GENAI_TRY(prepare_job(self));
+  if (self->request->backend == GENAI_BACKEND_GPU) return run_gpu_job(self, out);
   twin_mode mode = choose_twin(self);
   GENAI_TRY(check_space(self, mode != TWIN_OFF));
   const char* directory = genai_options_get(self->request->options, "qnn_dir");

@@ -28,8 +28,10 @@ static genai_status* check_recipe(const recipe* how, const genai_chipset* chipse
 
 static genai_status* validate(genai_strategy* base, const genai_context* context, const genai_chipset* soc, genai_backend backend) {
   const quantization* self = (const quantization*)base;
-  (void)backend;
   const genai_options* options = genai_context_options(context);
+  if (backend == GENAI_BACKEND_GPU && self->quantizer == self->own_quantizer)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "the gpu computes in float, but the quantization stage runs: skip it (--skip quantization)");
   if (genai_options_flag(options, "qat", false) && !genai_context_training_data(context) && !self->training)
     return genai_status_create(
         GENAI_ERROR_CONFIG_VALIDATION,

@@ -87,7 +87,7 @@ static void write_target(const provenance* self, json_writer* writer) {
   write_integer(writer, "htp_arch", self->htp_arch);
   write_integer(writer, "vtcm_mb", self->vtcm_mb);
   json_end_object(writer);
-  write_string(writer, "backend", "htp");
+  write_string(writer, "backend", self->backend ? self->backend : "htp");
   json_key(writer, "library");
   json_begin_object(writer);
   write_string(writer, "build_id", self->library_build_id);

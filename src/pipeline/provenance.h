@@ -24,7 +24,8 @@ typedef struct provenance_encoding {
 
 typedef struct provenance {
   const char* genai_version;
-  bool simulator; /* the variant that loads on x86-64, not the one for a device */
+  const char* backend; /* NULL: "htp" */
+  bool simulator;      /* the variant that loads on x86-64, not the one for a device */
   const char* soc;
   uint32_t soc_model, htp_arch, vtcm_mb;
   const char* library_build_id;

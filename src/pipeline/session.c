@@ -180,9 +180,22 @@ static genai_status* open_executors(session* self, const char* path) {
   return NULL;
 }
 
+static bool is_for_gpu(const pte_file* file) {
+  for (size_t i = 0; i < pte_method_count(file); i++) {
+    if (pte_method_at(file, i)->options.gpu) return true;
+  }
+  return false;
+}
+
 static genai_status* open_pte(session* self, const char* path, const char* qnn_dir) {
   GENAI_TRY(pte_open(path, &self->file));
   const pte_method_view* method = first_delegate(self->file);
+  if (!method && is_for_gpu(self->file))
+    return genai_status_create(
+        GENAI_ERROR_UNSUPPORTED,
+        "\"%s\" is for the gpu of a device, which compiles its graph when it is loaded: Qualcomm's libraries have no gpu "
+        "on this host; run it on a device",
+        path);
   if (!method)
     return genai_status_create(GENAI_ERROR_UNSUPPORTED, "\"%s\" has no method for the QNN delegate; genai inspect says what is in it",
                                path);

@@ -18,7 +18,7 @@
 /* The wheel's libraries need a libc++, libc++abi and libunwind with mangled names, kept in the folder `onnxruntime_qnn.libs` beside
  * theirs. Once these are in the process, the loader finds them by name, wherever the others lie. They need each other, in an order that
  * file names do not tell: whatever loads is kept, and the rest is tried again. Failures show when libQnnHtp.so is loaded. */
-static void preload_dependencies(const char* directory, arena* memory) {
+void qnn_preload_dependencies(const char* directory, arena* memory) {
   enum { MAX_FILES = 16 };
   char* folder = arena_printf(memory, "%s/../onnxruntime_qnn.libs", directory);
   DIR* handle = folder ? opendir(folder) : NULL;
@@ -145,7 +145,7 @@ static genai_status* open_in(const char* directory, arena* memory, qnn_library* 
     const char* path = arena_printf(memory, "%s/" HTP_FILE, directory);
     if (!path) return genai_status_out_of_memory();
     GENAI_TRY(check_only_library(path));
-    preload_dependencies(directory, memory);
+    qnn_preload_dependencies(directory, memory);
   }
   qnn_quiet_begin(STDERR_FILENO); /* nothing of ours is logged meanwhile */
   genai_status* status = load(directory, HTP_FILE, memory, &self->htp);

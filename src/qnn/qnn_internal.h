@@ -17,6 +17,10 @@ struct qnn_library {
   char* build_id;
 };
 
+/* ---- library.c ---- */
+/* Loads what the wheel keeps beside `directory` for its libraries. */
+void qnn_preload_dependencies(const char* directory, arena* memory);
+
 /* ---- search.c ---- */
 typedef struct qnn_place {
   const char* directory; /* NULL: the loader's own path */
