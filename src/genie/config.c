@@ -42,18 +42,31 @@ static void write_context(json_writer* writer, const genie_config* self) {
   json_end_object(writer);
 }
 
-static void write_sampler(json_writer* writer) {
+/* Genie samples unless top-k is 1, and leaves the penalty out when it is: then greedy is a temperature at which only the likeliest counts. */
+static void write_sampling(json_writer* writer, const sampling_options* sampling, uint32_t context_length) {
+  bool penalty = sampling->repetition_penalty > 0 && (sampling->repetition_penalty < 1 || sampling->repetition_penalty > 1);
+  bool greedy = sampling->temperature <= 0 && !penalty, cold = sampling->temperature <= 0 && penalty;
   begin_versioned(writer, "sampler");
   json_key(writer, "seed");
-  json_write_integer(writer, 0);
+  json_write_unsigned(writer, sampling->seed & INT32_MAX);
   json_key(writer, "temp");
-  json_write_number(writer, 1.0);
+  json_write_number(writer, greedy ? 1.0 : cold ? 0.001 : (double)sampling->temperature);
   json_key(writer, "top-k");
-  json_write_integer(writer, 1);
+  json_write_unsigned(writer, greedy ? 1 : cold ? 0 : sampling->top_k);
   json_key(writer, "top-p");
-  json_write_number(writer, 1.0);
-  json_key(writer, "greedy");
-  json_write_bool(writer, true);
+  json_write_number(writer, greedy || cold ? 1.0 : (double)sampling->top_p);
+  if (greedy) {
+    json_key(writer, "greedy");
+    json_write_bool(writer, true);
+  }
+  if (penalty) {
+    begin_versioned(writer, "token-penalty");
+    json_key(writer, "penalize-last-n");
+    json_write_unsigned(writer, context_length);
+    json_key(writer, "repetition-penalty");
+    json_write_number(writer, (double)sampling->repetition_penalty);
+    json_end_object(writer);
+  }
   json_end_object(writer);
 }
 
@@ -111,7 +124,7 @@ genai_status* genie_config_write(const genie_config* self, text* out) {
   json_key(&writer, "type");
   json_write_string(&writer, "basic");
   write_context(&writer, self);
-  write_sampler(&writer);
+  write_sampling(&writer, &(sampling_options){.top_p = 1, .repetition_penalty = 1}, self->context_length);
   begin_versioned(&writer, "tokenizer");
   json_key(&writer, "path");
   json_write_string(&writer, self->tokenizer);
@@ -173,8 +186,10 @@ static json_value member(json_value root, const char* const* path) {
 
 /* The path of a file that the configuration names, which must be there and hold something. */
 static genai_status* resolve_file(const char* config, const char* directory, const char* what, text_view name, char** out) {
-  char* copy = name.data && name.length && !memchr(name.data, 0, name.length) ? mem_strndup(name.data, name.length) : NULL;
-  if (!copy) return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" does not name %s of the bundle", config, what);
+  if (!name.data || !name.length || memchr(name.data, 0, name.length))
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" does not name %s of the bundle", config, what);
+  char* copy = mem_strndup(name.data, name.length);
+  if (!copy) return genai_status_out_of_memory();
   genai_status* status = NULL;
   char* path = NULL;
   if (*copy == '/') {
@@ -205,8 +220,10 @@ static genai_status* resolve_file(const char* config, const char* directory, con
 typedef struct rewriting {
   const char* config;
   const char* directory;
+  uint32_t context_length;
+  const sampling_options* sampling;
   json_writer writer;
-  json_value tokenizer_path, extensions, bos, bins; /* the members that change */
+  json_value dialog, tokenizer_path, extensions, bos, bins; /* the members that change */
 } rewriting;
 
 static bool is_same(json_value a, json_value b) {
@@ -229,7 +246,7 @@ static genai_status* rewrite(rewriting* self, json_value value, unsigned depth) 
     json_write_integer(&self->writer, -1);
     return NULL;
   }
-  bool bins = is_same(value, self->bins);
+  bool bins = is_same(value, self->bins), dialog = is_same(value, self->dialog);
   json_type type = json_type_of(value);
   text_view key, string = json_string(value);
   json_value item;
@@ -237,12 +254,14 @@ static genai_status* rewrite(rewriting* self, json_value value, unsigned depth) 
     case JSON_OBJECT:
       json_begin_object(&self->writer);
       for (json_iterator it = json_iterate(value); json_next(&it, &key, &item);) {
+        if (dialog && text_view_equal_cstr(key, "sampler")) continue;
         char* name = mem_strndup(key.data, key.length);
         if (!name) return genai_status_out_of_memory();
         json_key(&self->writer, name);
         mem_free(name);
         GENAI_TRY(rewrite(self, item, depth + 1));
       }
+      if (dialog) write_sampling(&self->writer, self->sampling, self->context_length);
       json_end_object(&self->writer);
       break;
     case JSON_ARRAY:
@@ -279,27 +298,36 @@ static genai_status* read_length(const char* config, json_value value, const cha
   return NULL;
 }
 
-static genai_status* read_bundle(const char* config, json_value root, genie_bundle* out) {
+static genai_status* read_bundle(genie_bundle* self) {
+  static const char* const context[] = {"dialog", "context", NULL};
+  const char* config = self->config;
+  json_value root = json_root(self->document);
+  if (json_type_of(json_get(root, "dialog")) != JSON_OBJECT)
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" is no configuration of a Genie dialog: it has no object \"dialog\"", config);
+  GENAI_TRY(read_length(config, json_get(member(root, context), "size"), "size", &self->context_length));
+  return read_length(config, json_get(member(root, context), "n-vocab"), "n-vocab", &self->vocab_size);
+}
+
+genai_status* genie_bundle_configuration(const genie_bundle* self, const sampling_options* sampling, text* out) {
   static const char* const tokenizer[] = {"dialog", "tokenizer", "path", NULL};
   static const char* const extensions[] = {"dialog", "engine", "backend", "extensions", NULL};
   static const char* const bos[] = {"dialog", "context", "bos-token", NULL};
   static const char* const bins[] = {"dialog", "engine", "model", "binary", "ctx-bins", NULL};
-  static const char* const context[] = {"dialog", "context", NULL};
-  rewriting state = {.config = config,
-                     .directory = out->directory,
+  json_value root = json_root(self->document);
+  rewriting state = {.config = self->config,
+                     .directory = self->directory,
+                     .context_length = self->context_length,
+                     .sampling = sampling,
+                     .dialog = json_get(root, "dialog"),
                      .tokenizer_path = member(root, tokenizer),
                      .extensions = member(root, extensions),
                      .bos = member(root, bos),
                      .bins = member(root, bins)};
-  if (json_type_of(json_get(root, "dialog")) != JSON_OBJECT)
-    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" is no configuration of a Genie dialog: it has no object \"dialog\"", config);
-  GENAI_TRY(read_length(config, json_get(member(root, context), "size"), "size", &out->context_length));
-  GENAI_TRY(read_length(config, json_get(member(root, context), "n-vocab"), "n-vocab", &out->vocab_size));
   if (json_type_of(state.bins) != JSON_ARRAY || !json_count(state.bins))
-    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" names no context binary (dialog.engine.model.binary.ctx-bins)", config);
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" names no context binary (dialog.engine.model.binary.ctx-bins)", self->config);
   if (json_type_of(state.tokenizer_path) != JSON_STRING)
-    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" names no tokenizer (dialog.tokenizer.path), which Genie needs", config);
-  json_writer_init(&state.writer, &out->text, false);
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "\"%s\" names no tokenizer (dialog.tokenizer.path), which Genie needs", self->config);
+  json_writer_init(&state.writer, out, false);
   genai_status* status = rewrite(&state, root, 0);
   genai_status* written = json_writer_finish(&state.writer);
   if (!status) return written;
@@ -331,14 +359,13 @@ static genai_status* find_config(const char* path, char** config, char** directo
 }
 
 genai_status* genie_bundle_open(const char* path, genie_bundle* out) {
-  char* config = NULL;
   genie_bundle bundle = {0};
-  json_document* document = NULL;
-  genai_status* status = find_config(path, &config, &bundle.directory);
-  if (!status) status = json_parse_file(config, MAX_CONFIG_BYTES, &document);
-  if (!status) status = read_bundle(config, json_root(document), &bundle);
-  if (document) json_free(document);
-  mem_free(config);
+  text trial = {0}; /* finds what is missing */
+  genai_status* status = find_config(path, &bundle.config, &bundle.directory);
+  if (!status) status = json_parse_file(bundle.config, MAX_CONFIG_BYTES, &bundle.document);
+  if (!status) status = read_bundle(&bundle);
+  if (!status) status = genie_bundle_configuration(&bundle, &(sampling_options){.top_p = 1}, &trial);
+  text_deinit(&trial);
   if (status) {
     genie_bundle_deinit(&bundle);
     return status;
@@ -348,7 +375,8 @@ genai_status* genie_bundle_open(const char* path, genie_bundle* out) {
 }
 
 void genie_bundle_deinit(genie_bundle* self) {
-  text_deinit(&self->text);
+  if (self->document) json_free(self->document);
+  mem_free(self->config);
   mem_free(self->directory);
   *self = (genie_bundle){0};
 }

@@ -3,22 +3,30 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/memory.h"
 #include "genie/genie_internal.h"
 #include "genie/threads.h"
 
 struct genie_dialog {
   const genie_library* library;
-  genie_handle handle;
+  genie_handle handle; /* NULL: not loaded */
+  const genie_bundle* bundle;
   uint32_t context_length, vocab_size;
-  thread_list threads; /* that came with it */
+  sampling_options sampling; /* that the handle was made for: a sampler that is changed afterwards goes on as before */
+  thread_list threads;       /* that came with the handle */
+  /* Nothing can follow the last answer. It reached into the slots that prefill keeps free, from where Genie cannot go back ("KV$ exceeded
+   * budget"), reset or not; or it was sampled, and the next one is to begin with the same seed. */
+  bool used_up;
 };
 
-static genai_status* create(genie_dialog* self, const char* json) {
+static genai_status* create(genie_dialog* self) {
   const genie_api* api = &self->library->api;
   genie_handle config = NULL;
-  genie_code code = api->config_create(json, &config);
+  text json = {0};
+  genai_status* status = genie_bundle_configuration(self->bundle, &self->sampling, &json);
+  genie_code code = status ? GENIE_SUCCESS : api->config_create(json.data, &config);
+  text_deinit(&json);
+  if (status) return status;
   if (code) return genie_error(self->library, code, "the bundle's configuration is refused");
   if (self->library->log) (void)api->config_bind_logger(config, self->library->log);
   code = api->dialog_create(config, &self->handle);
@@ -27,24 +35,42 @@ static genai_status* create(genie_dialog* self, const char* json) {
   return code ? genie_error(self->library, code, "the bundle does not load") : NULL;
 }
 
-genai_status* genie_dialog_create(genie_library* library, const genie_bundle* bundle, genie_dialog** out) {
-  genie_dialog* self = mem_calloc(1, sizeof *self);
-  if (!self) return genai_status_out_of_memory();
-  *self = (genie_dialog){.library = library, .context_length = bundle->context_length, .vocab_size = bundle->vocab_size};
-  genie_lock();
+/* The lock is held, here and in unload. */
+static genai_status* load(genie_dialog* self) {
+  thread_list before;
   genie_log_clear();
   qnn_quiet_begin(STDOUT_FILENO);
   qnn_quiet_begin(STDERR_FILENO);
-  thread_list before;
   threads_list(&before);
-  genai_status* status = create(self, bundle->text.data);
+  genai_status* status = create(self);
   threads_list(&self->threads);
   threads_subtract(&self->threads, &before);
   qnn_quiet_end(STDERR_FILENO);
   qnn_quiet_end(STDOUT_FILENO);
+  return status;
+}
+
+static void unload(genie_dialog* self) {
+  if (!self->handle) return;
+  threads_settle(&self->threads, 2.0);
+  (void)self->library->api.dialog_free(self->handle);
+  self->handle = NULL;
+}
+
+genai_status* genie_dialog_create(genie_library* library, const genie_bundle* bundle, const sampling_options* sampling,
+                                  genie_dialog** out) {
+  genie_dialog* self = mem_calloc(1, sizeof *self);
+  if (!self) return genai_status_out_of_memory();
+  *self = (genie_dialog){.library = library,
+                         .bundle = bundle,
+                         .sampling = *sampling,
+                         .context_length = bundle->context_length,
+                         .vocab_size = bundle->vocab_size};
+  genie_lock();
+  genai_status* status = load(self);
   genie_unlock();
   if (status) {
-    mem_free(self);
+    genie_dialog_destroy(self);
     return status;
   }
   *out = self;
@@ -54,65 +80,9 @@ genai_status* genie_dialog_create(genie_library* library, const genie_bundle* bu
 void genie_dialog_destroy(genie_dialog* self) {
   if (!self) return;
   genie_lock();
-  threads_settle(&self->threads, 2.0);
-  (void)self->library->api.dialog_free(self->handle);
+  unload(self);
   genie_unlock();
   mem_free(self);
-}
-
-/* ---- Sampling ---- */
-/* Genie samples unless top-k is 1: its "greedy" alone does not make it greedy. */
-static genai_status* write_sampler(const sampling_options* sampling, uint32_t context_length, text* out) {
-  bool greedy = sampling->temperature <= 0;
-  json_writer writer;
-  json_writer_init(&writer, out, false);
-  json_begin_object(&writer);
-  json_key(&writer, "sampler");
-  json_begin_object(&writer);
-  json_key(&writer, "version");
-  json_write_integer(&writer, 1);
-  json_key(&writer, "type");
-  json_write_string(&writer, "basic");
-  json_key(&writer, "seed");
-  json_write_unsigned(&writer, sampling->seed & INT32_MAX);
-  json_key(&writer, "temp");
-  json_write_number(&writer, greedy ? 1.0 : (double)sampling->temperature);
-  json_key(&writer, "top-k");
-  json_write_unsigned(&writer, greedy ? 1 : sampling->top_k);
-  json_key(&writer, "top-p");
-  json_write_number(&writer, greedy ? 1.0 : (double)sampling->top_p);
-  json_key(&writer, "greedy");
-  json_write_bool(&writer, greedy);
-  if (sampling->repetition_penalty > 0 && (sampling->repetition_penalty < 1 || sampling->repetition_penalty > 1)) {
-    json_key(&writer, "token-penalty");
-    json_begin_object(&writer);
-    json_key(&writer, "version");
-    json_write_integer(&writer, 1);
-    json_key(&writer, "penalize-last-n");
-    json_write_unsigned(&writer, context_length);
-    json_key(&writer, "repetition-penalty");
-    json_write_number(&writer, (double)sampling->repetition_penalty);
-    json_end_object(&writer);
-  }
-  json_end_object(&writer);
-  json_end_object(&writer);
-  return json_writer_finish(&writer);
-}
-
-/* Also makes the seed begin anew, so that equal prompts give equal answers. */
-static genai_status* set_sampler(genie_dialog* self, const sampling_options* sampling) {
-  const genie_api* api = &self->library->api;
-  text json = {0};
-  genie_handle config = NULL, sampler = NULL;
-  genai_status* status = write_sampler(sampling, self->context_length, &json);
-  genie_code code = GENIE_SUCCESS;
-  if (!status) code = api->sampler_config_create(json.data, &config);
-  if (!status && !code) code = api->dialog_get_sampler(self->handle, &sampler);
-  if (!status && !code) code = api->sampler_apply(sampler, config);
-  if (config) (void)api->sampler_config_free(config);
-  if (!status && code) status = genie_error(self->library, code, "the sampling options are refused");
-  text_deinit(&json);
-  return status;
 }
 
 /* ---- Query ---- */
@@ -156,34 +126,57 @@ static genai_status* too_long(size_t count, uint32_t room, uint32_t context_leng
       count, room, context_length, widest);
 }
 
-static genai_status* run(query* self, const int32_t* prompt, size_t count) {
+static bool same_sampling(const sampling_options* a, const sampling_options* b) {
+  return a->temperature == b->temperature && a->top_k == b->top_k && a->top_p == b->top_p &&
+         a->repetition_penalty == b->repetition_penalty && a->seed == b->seed;
+}
+
+static genai_status* prepare(genie_dialog* self, const sampling_options* sampling) {
+  if (self->used_up || !same_sampling(&self->sampling, sampling)) unload(self);
+  self->used_up = false;
+  self->sampling = *sampling;
+  if (!self->handle) return load(self);
+  genie_log_clear();
+  (void)self->library->api.dialog_reset(self->handle);
+  return NULL;
+}
+
+/* Why the query ended, out of what it gave and what was asked of it. */
+static genai_status* conclude(query* self, genie_code code, size_t count, uint32_t limit, bool limited_by_caller) {
+  const genie_dialog* dialog = self->dialog;
+  generate_result* result = &self->result;
+  GENAI_TRY(cancel_check(self->options->cancel));
+  if (self->ended) {
+    result->end = GENERATE_CALLER;
+  } else if (code == GENIE_WARNING_CONTEXT_EXCEEDED && result->new_tokens) {
+    result->end = GENERATE_CONTEXT_FULL;
+  } else if (code == GENIE_WARNING_CONTEXT_EXCEEDED) {
+    return genai_status_create(GENAI_ERROR_LIMIT, "the prompt has %zu tokens, too many for the context of %u; shorten it", count,
+                               dialog->context_length);
+  } else if (code) {
+    return genie_error(dialog->library, code, "generation failed after %u new tokens", result->new_tokens);
+  } else if (result->new_tokens < limit) {
+    result->end = GENERATE_STOP_TOKEN;
+    if (!result->new_tokens) result->ttft_seconds = result->prefill_seconds = clock_seconds() - self->begun;
+  } else {
+    result->end = limited_by_caller ? GENERATE_MAX_TOKENS : GENERATE_CONTEXT_FULL;
+  }
+  return NULL;
+}
+
+static genai_status* run(query* self, const int32_t* prompt, size_t count, uint32_t slots) {
   genie_dialog* dialog = self->dialog;
   const genie_api* api = &dialog->library->api;
   uint32_t room = dialog->context_length - (uint32_t)count, wanted = self->options->max_new_tokens;
-  bool limited = wanted && wanted <= room;
-  genie_log_clear();
-  (void)api->dialog_reset(dialog->handle);
-  GENAI_TRY(set_sampler(dialog, &self->options->sampling));
-  genie_code code = api->dialog_set_max_tokens(dialog->handle, limited ? wanted : room);
-  if (code) return genie_error(dialog->library, code, "%u tokens at most is refused", limited ? wanted : room);
+  bool limited_by_caller = wanted && wanted <= room;
+  uint32_t limit = limited_by_caller ? wanted : room;
+  GENAI_TRY(prepare(dialog, &self->options->sampling));
+  genie_code code = api->dialog_set_max_tokens(dialog->handle, limit);
+  if (code) return genie_error(dialog->library, code, "%u tokens at most is refused", limit);
   self->begun = clock_seconds();
   code = api->dialog_token_query(dialog->handle, (const uint32_t*)prompt, (uint32_t)count, GENIE_SENTENCE_COMPLETE, take_tokens, self);
-  GENAI_TRY(cancel_check(self->options->cancel));
-  if (self->ended) {
-    self->result.end = GENERATE_CALLER;
-  } else if (code == GENIE_WARNING_CONTEXT_EXCEEDED) {
-    if (!self->result.new_tokens)
-      return genie_error(dialog->library, code, "a prompt of %zu tokens is too long for context %u", count, dialog->context_length);
-    self->result.end = GENERATE_CONTEXT_FULL;
-  } else if (code) {
-    return genie_error(dialog->library, code, "generation ended after %u new tokens", self->result.new_tokens);
-  } else if (self->result.new_tokens < (limited ? wanted : room)) {
-    self->result.end = GENERATE_STOP_TOKEN;
-    if (!self->result.new_tokens) self->result.ttft_seconds = self->result.prefill_seconds = clock_seconds() - self->begun;
-  } else {
-    self->result.end = limited ? GENERATE_MAX_TOKENS : GENERATE_CONTEXT_FULL;
-  }
-  return NULL;
+  dialog->used_up = code < 0 || dialog->sampling.temperature > 0 || count + self->result.new_tokens > dialog->context_length - slots;
+  return conclude(self, code, count, limit, limited_by_caller);
 }
 
 genai_status* genie_dialog_generate(genie_dialog* self, uint32_t widest, const int32_t* prompt, size_t count,
@@ -201,7 +194,7 @@ genai_status* genie_dialog_generate(genie_dialog* self, uint32_t widest, const i
   GENAI_TRY(cancel_check(options->cancel));
   query state = {.dialog = self, .options = options, .on_token = on_token, .user = user, .result = {.prompt_tokens = (uint32_t)count}};
   genie_lock();
-  genai_status* status = run(&state, prompt, count);
+  genai_status* status = run(&state, prompt, count, slots);
   genie_unlock();
   if (!status) *out = state.result;
   return status;

@@ -63,10 +63,6 @@ typedef struct genie_api {
   genie_code (*dialog_token_query)(genie_handle dialog, const uint32_t* ids, uint32_t count, int32_t sentence_code,
                                    genie_token_callback callback, const void* user);
   genie_code (*dialog_signal)(genie_handle dialog, int32_t action);
-  genie_code (*dialog_get_sampler)(genie_handle dialog, genie_handle* out);
-  genie_code (*sampler_config_create)(const char* json, genie_handle* out);
-  genie_code (*sampler_config_free)(genie_handle config);
-  genie_code (*sampler_apply)(genie_handle sampler, genie_handle config);
 } genie_api;
 
 #endif

@@ -1,5 +1,4 @@
 /* Loading libGenie.so, its log, and its status codes in words. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "genie/genie_internal.h"
+#include "qnn/load_flags.h"
 
 static pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -152,10 +152,6 @@ static genai_status* look_up(genie_library* self, void* handle) {
   LOOK_UP(dialog_set_max_tokens, "GenieDialog_setMaxNumTokens");
   LOOK_UP(dialog_token_query, "GenieDialog_tokenQuery");
   LOOK_UP(dialog_signal, "GenieDialog_signal");
-  LOOK_UP(dialog_get_sampler, "GenieDialog_getSampler");
-  LOOK_UP(sampler_config_create, "GenieSamplerConfig_createFromJson");
-  LOOK_UP(sampler_config_free, "GenieSamplerConfig_free");
-  LOOK_UP(sampler_apply, "GenieSampler_applyConfig");
   return NULL;
 }
 
@@ -169,14 +165,14 @@ static void load_extensions(const char* directory) {
     genai_status_free(status);
     return;
   }
-  (void)dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  (void)dlopen(path, QNN_LOAD_FLAGS);
   mem_free(path);
 }
 
 static genai_status* load(genie_library* self, const char* directory) {
   load_extensions(directory);
   GENAI_TRY(path_join(directory, "libGenie.so", &self->path));
-  void* handle = dlopen(self->path, RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(self->path, QNN_LOAD_FLAGS);
   if (!handle) {
     const char* reason = dlerror();
     return genai_status_create(

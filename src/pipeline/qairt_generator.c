@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "genie/genie.h"
+#include "pipeline/executorch_strategy.h"
 #include "pipeline/internal.h"
 #include "pipeline/qairt.h"
 
@@ -59,7 +60,8 @@ static genai_status* open(genie_generator* self, const char* path, const genai_o
     if (self->record.graphs[i].ar_length > self->widest) self->widest = self->record.graphs[i].ar_length;
   }
   GENAI_TRY(genie_library_open(self->base_library, &self->library));
-  return genie_dialog_create(self->library, &self->bundle, &self->dialog);
+  const sampling_options sampling = executorch_sampling(options);
+  return genie_dialog_create(self->library, &self->bundle, &sampling, &self->dialog);
 }
 
 static genai_status* open_bundle(const char* path, const genai_options* options, generator** out) {

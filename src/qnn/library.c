@@ -1,12 +1,12 @@
 /* Loading Qualcomm's libraries and getting their function tables. Which folders are tried is search.c; nothing here compiles or runs. */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "qnn/load_flags.h"
 #include "qnn/qnn_internal.h"
 
 #define HTP_FILE "libQnnHtp.so"
@@ -34,7 +34,7 @@ void qnn_preload_dependencies(const char* directory, arena* memory) {
   for (bool loaded = true; loaded;) {
     loaded = false;
     for (size_t i = 0; i < count; ++i) {
-      if (!files[i] || !dlopen(files[i], RTLD_NOW | RTLD_LOCAL)) continue;
+      if (!files[i] || !dlopen(files[i], QNN_LOAD_FLAGS)) continue;
       files[i] = NULL;
       loaded = true;
     }
@@ -76,7 +76,7 @@ static genai_status* check_only_library(const char* path) {
 static genai_status* load(const char* directory, const char* file, arena* memory, void** out) {
   const char* path = directory ? arena_printf(memory, "%s/%s", directory, file) : file;
   if (!path) return genai_status_out_of_memory();
-  void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(path, QNN_LOAD_FLAGS);
   if (!handle) {
     const char* reason = dlerror();
     return genai_status_create(GENAI_ERROR_ENGINE_NOT_AVAILABLE, "%s does not load: %s", path, reason ? reason : "no reason given");

@@ -11,7 +11,7 @@
 /* The vendor's libraries keep allocations until the process ends. */
 const char* __lsan_default_suppressions(void);
 const char* __lsan_default_suppressions(void) {
-  return "leak:libQnnHtp.so\nleak:libQnnSystem.so\nleak:libc++\nleak:dlopen\nleak:_dl_\n";
+  return "leak:libQnnHtp.so\nleak:libQnnSystem.so\nleak:libGenie.so\nleak:libc++\nleak:dlopen\nleak:_dl_\n";
 }
 
 static qnn_library* test_library; /* NULL: the tests that need it skip */
