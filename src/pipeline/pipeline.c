@@ -119,9 +119,7 @@ static genai_status* invoke_stage(run* r, genai_stage_kind kind) {
   switch (kind) {
     case GENAI_STAGE_MODEL_PREPARATION: {
       genai_model_preparation_input input = {genai_context_model(context), &r->soc, options};
-      GENAI_TRY(genai_model_preparation_invoke(stage, context, &input, &r->prepared));
-      genai_fingerprint_request request = {&r->soc, r->pipeline->backend, &r->prepared};
-      return resume_look(&r->stored, r->pipeline->stages, context, &request);
+      return genai_model_preparation_invoke(stage, context, &input, &r->prepared);
     }
     case GENAI_STAGE_QUANTIZATION: {
       genai_quantization_input input = {.model = r->prepared.model,
@@ -226,6 +224,12 @@ static genai_status* run_stage(run* r, genai_stage_kind kind, genai_stage_timing
   return genai_status_wrap_stage(status, genai_stage_name(kind), "failed");
 }
 
+/* What the model is decides what of an earlier run can be used: so this comes after model_preparation, and belongs to no stage. */
+static genai_status* look_for_stored(run* r) {
+  genai_fingerprint_request request = {&r->soc, r->pipeline->backend, &r->prepared};
+  return resume_look(&r->stored, r->pipeline->stages, r->context, &request);
+}
+
 static genai_status* run_stages(run* r, genai_pipeline_report* report) {
   char elapsed[32];
   double started = clock_seconds();
@@ -233,6 +237,7 @@ static genai_status* run_stages(run* r, genai_pipeline_report* report) {
   genai_status* status = NULL;
   for (unsigned i = 0; !status && i < GENAI_STAGE_COUNT; i++) {
     if (r->pipeline->stages[i]) status = run_stage(r, (genai_stage_kind)i, &report->stages[i]);
+    if (!status && i == GENAI_STAGE_MODEL_PREPARATION && (r->pipeline->stages[i] || r->stored.has_from)) status = look_for_stored(r);
   }
   report->seconds = clock_seconds() - started;
   format_seconds(report->seconds, elapsed);

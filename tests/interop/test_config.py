@@ -33,6 +33,7 @@ GIVEN = [
     [LLAMA, "--soc", "SM8550", "--until", "compilation", "--skip", "quantization", "--no-cache", "--backend", "htp"],
     [LLAMA, "--soc", "SM8650", "--from", "compilation", "--context", "64", "--temperature", "0.3", "--top-p", "0.95", "--seed", "9007199254740992"],
     [LLAMA, "--soc", "SM8650", "--set", "system_prompt=be=brief", "--set", "qat=1", "--raw", "--artifact-dir", "some where"],
+    [LLAMA, "--soc", "SM8650", "--engine", "qairt"],
 ]
 
 

@@ -92,7 +92,7 @@ def test_no_cache_computes_everything_again(tmp_path, undisturbed):
 
 def test_from_compilation_takes_the_stored_calibration(tmp_path, undisturbed):
     refused = subprocess.run(command(tmp_path, "--from", "compilation"), capture_output=True, text=True)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "holds no result of quantization for these inputs, options and versions; run without it once" in refused.stderr
     run(tmp_path)
     _, stages = run(tmp_path, "--from", "compilation")

@@ -399,8 +399,8 @@ static void check_refusals(genai_compiler* compiler) {
   request.n_graphs = 0;
   assert_fails(compiler->vtable->compile(compiler, context, &request, &result), GENAI_ERROR_INVALID_ARGUMENT, "0 graphs");
   request.n_graphs = 1;
-  request.backend = GENAI_BACKEND_GPU;
-  assert_fails(compiler->vtable->compile(compiler, context, &request, &result), GENAI_ERROR_UNSUPPORTED, "gpu");
+  request.backend = GENAI_BACKEND_LPAI;
+  assert_fails(compiler->vtable->compile(compiler, context, &request, &result), GENAI_ERROR_UNSUPPORTED, "not lpai");
   loaded_fixture f;
   load_fixture(&f);
   static const char* const passes[] = {"fold_everything"};

@@ -313,7 +313,7 @@ static void without_reuse_every_stage_runs(void** state) {
 static void from_a_stage_takes_what_came_before_and_runs_the_rest(void** state) {
   (void)state;
   setting from_compilation = {.extra = {{"from", "compilation"}}}, from_quantization = {.extra = {{"from", "quantization"}}};
-  assert_fails(invoke(&from_compilation, NULL), GENAI_ERROR_STAGE, "holds no result of quantization for these inputs");
+  assert_fails(invoke(&from_compilation, NULL), GENAI_ERROR_CONFIG_VALIDATION, "holds no result of quantization for these inputs");
   assert_int_equal(fake.compiled, 0);
   assert_string_equal(run(&from_quantization), "completed completed");
   assert_string_equal(run(&from_compilation), "reused completed");
@@ -350,7 +350,7 @@ static void what_the_caller_brings_is_never_taken_from_the_store(void** state) {
     genai_sample_stream_release(own_data.data);
   }
   setting from = {.calibration = &s.calibration, .extra = {{"from", "compilation"}}};
-  assert_fails(invoke(&from, NULL), GENAI_ERROR_STAGE, "is never stored (an adapter of model_preparation is the caller's own)");
+  assert_fails(invoke(&from, NULL), GENAI_ERROR_CONFIG_VALIDATION, "is never stored (an adapter of model_preparation is the caller's own)");
   stubs_deinit(&s);
 }
 
