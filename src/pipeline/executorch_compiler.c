@@ -186,10 +186,10 @@ static genai_status* prepare_job(job* self) {
   if (!request->n_graphs || request->n_graphs > PROVENANCE_MAX_GRAPHS)
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "%zu graphs to compile, expected 1 to %d", request->n_graphs,
                                PROVENANCE_MAX_GRAPHS);
-  bool gpu = request->backend == GENAI_BACKEND_GPU;
+  bool makes_gpu = !strcmp(self->format->engine, "executorch"), gpu = makes_gpu && request->backend == GENAI_BACKEND_GPU;
   if (request->backend != GENAI_BACKEND_HTP && !gpu)
-    return genai_status_create(GENAI_ERROR_UNSUPPORTED, "the default compiler serves backends htp and gpu, not %s",
-                               genai_backend_name(request->backend));
+    return genai_status_create(GENAI_ERROR_UNSUPPORTED, "the compiler of engine %s serves backend htp%s, not %s", self->format->engine,
+                               makes_gpu ? " and gpu" : "", genai_backend_name(request->backend));
   self->soc = chipset_soc(request->soc);
   for (size_t i = 0; i < request->n_graphs; i++) GENAI_TRY(collect_graph(self, i));
   self->progress = context_progress_sink(self->context);
