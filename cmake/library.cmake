@@ -7,7 +7,7 @@ add_library(genai_library SHARED)
 get_property(rooms GLOBAL PROPERTY GENAI_ROOMS)
 foreach(room ${rooms})
   get_target_property(kind genai_${room} TYPE)
-  if(kind STREQUAL "STATIC_LIBRARY" AND NOT room MATCHES "^(cli|serve)$")
+  if(kind STREQUAL "STATIC_LIBRARY" AND NOT room MATCHES "^(cli|serve|report)$") # the program's own
     target_sources(genai_library PRIVATE $<TARGET_OBJECTS:genai_${room}>)
   endif()
 endforeach()

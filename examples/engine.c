@@ -200,6 +200,25 @@ static genai_status* infer(genai_strategy* self, const genai_context* context, c
   return status;
 }
 
+/* ---- Resuming ---- */
+/* What each result depends on: when none of it has changed, a later run takes the stored artifact. */
+static genai_status* fingerprint_model(genai_strategy* self, const genai_context* context, const genai_fingerprint_request* request,
+                                       genai_fingerprint* out) {
+  (void)self;
+  (void)request;
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s/model.safetensors", genai_context_model(context));
+  return genai_fingerprint_add_file(out, "model", path);
+}
+
+static genai_status* fingerprint_code(genai_strategy* self, const genai_context* context, const genai_fingerprint_request* request,
+                                      genai_fingerprint* out) {
+  (void)self;
+  (void)context;
+  (void)request;
+  return genai_fingerprint_add(out, ENGINE, "1"); /* to be counted up when the code gives other bytes */
+}
+
 /* ---- The rows of the registry ---- */
 /* A strategy without state: one vtable per stage, given as the row's `user`. */
 static genai_status* create_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
@@ -215,6 +234,9 @@ static genai_status* register_engine(genai_registry* registry) {
   vtables[GENAI_STAGE_QUANTIZATION].quantize = quantize;
   vtables[GENAI_STAGE_COMPILATION].compile = compile;
   vtables[GENAI_STAGE_INFERENCE].infer = infer;
+  vtables[GENAI_STAGE_MODEL_PREPARATION].fingerprint = fingerprint_model;
+  vtables[GENAI_STAGE_QUANTIZATION].fingerprint = fingerprint_code;
+  vtables[GENAI_STAGE_COMPILATION].fingerprint = fingerprint_code;
   for (int i = 0; i < GENAI_STAGE_COUNT; i++) {
     genai_stage_kind kind = (genai_stage_kind)i;
     vtables[i].stage = kind;
