@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "pipeline/qairt.h"
 
 genai_status* run_set_prompts(cli* app, const arguments* given, bool required, genai_context_builder* builder) {
   (void)app;
@@ -377,10 +378,14 @@ static genai_status* store_record(const genai_context* context, const genai_pipe
 
 genai_status* run_record_path(const char* artifact, text* out) {
   size_t length = strlen(artifact);
-  static const char* const suffixes[] = {".sim.pte", ".pte"};
+  const char* name = path_base_name(artifact);
+  size_t folder = name > artifact ? (size_t)(name - artifact) - 1 : 0, tail = strlen(QAIRT_DEVICE_SUFFIX);
+  if (folder > tail && !memcmp(artifact + folder - tail, QAIRT_DEVICE_SUFFIX, tail))
+    length = folder; /* a file of a bundle: beside the bundle */
+  static const char* const suffixes[] = {".sim.pte", ".pte", QAIRT_SIMULATOR_SUFFIX, QAIRT_DEVICE_SUFFIX};
   for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
     size_t suffix = strlen(suffixes[i]);
-    if (length <= suffix || strcmp(artifact + length - suffix, suffixes[i])) continue;
+    if (length <= suffix || memcmp(artifact + length - suffix, suffixes[i], suffix)) continue;
     length -= suffix;
     break;
   }

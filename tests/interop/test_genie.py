@@ -75,9 +75,10 @@ def test_engines_that_cannot_work_together_are_refused_at_once(engines, tmp_path
 def test_the_report_lists_both_bundles_whole(bundle):
     listed = {Path(artifact["path"]) for artifact in bundle[0]["artifacts"]}
     folders = {path.parent.name for path in listed}
+    assert (bundle[1].parent / "llama.SM8650.run.json").exists()  # beside the bundles, not in one
     assert folders == {"llama.SM8650.genie", "llama.SM8650.sim.genie"}
     for folder in {path.parent for path in listed}:
-        assert {path for path in listed if path.parent == folder} == {path for path in folder.iterdir() if ".run." not in path.name}
+        assert {path for path in listed if path.parent == folder} == set(folder.iterdir())
         config = json.loads((folder / "genie_config.json").read_text())["dialog"]
         named = [config["tokenizer"]["path"], *config["engine"]["model"]["binary"]["ctx-bins"]]
         named += [config["engine"]["backend"][key] for key in ("extensions",) if key in config["engine"]["backend"]]
