@@ -128,6 +128,18 @@ def test_an_artifact_is_reused_in_the_same_precision_only(tmp_path):
     assert stages["compilation"]["state"] == "reused"
 
 
+def processes_of(folder):
+    """Ids of processes whose command line names the folder: a forked child has its parent's."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(folder).encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            pass
+    return found
+
+
 def test_killed_at_any_moment_a_run_is_resumed_to_the_same_bytes(tmp_path, undisturbed):
     expected, seconds = undisturbed
     moments = random.Random(SEED)
@@ -139,6 +151,10 @@ def test_killed_at_any_moment_a_run_is_resumed_to_the_same_bytes(tmp_path, undis
         alive += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
+        patience = time.monotonic() + 5
+        while processes_of(f"{folder}\0") and time.monotonic() < patience:
+            time.sleep(0.01)
+        assert processes_of(f"{folder}\0") == []  # the child that compiles for the simulator dies with its parent
         found.add(tuple(files(folder)) if folder.exists() else ())
         run(folder)
         assert hashes(folder) == expected, f"kill {number}"
