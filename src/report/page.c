@@ -5,6 +5,8 @@
 #include "report/page_internal.h"
 #include "report/style.h"
 
+enum { MAX_NESTED = 8 };
+
 /* ---- Helpers of all sections ---- */
 void page_json_text(html* page, json_value value) {
   json_value item;
@@ -21,6 +23,11 @@ void page_json_text(html* page, json_value value) {
     html_printf(page, "%.9g", json_number(value, 0));
   } else if (type == JSON_ARRAY || type == JSON_OBJECT) {
     bool first = true;
+    json_iterator look = json_iterate(value);
+    if (type == JSON_ARRAY && json_count(value) > MAX_NESTED && json_next(&look, NULL, &item) && json_type_of(item) == JSON_ARRAY) {
+      html_printf(page, "%zu entries", json_count(value)); /* such as the encodings of each layer's cache */
+      return;
+    }
     for (json_iterator it = json_iterate(value); json_next(&it, &key, &item); first = false) {
       if (!first) html_raw(page, ", ");
       if (type == JSON_OBJECT) {

@@ -5,7 +5,9 @@
 #include "report/html.h"
 #include "report/report.h"
 
-void page_json_text(html* page, json_value value); /* strings, numbers and booleans as they are; lists and objects as JSON-like text */
+void page_json_text(
+    html* page,
+    json_value value); /* strings, numbers and booleans as they are; lists and objects in one line, long lists of lists as their count */
 void page_two_columns(html* page, const char* caption, const char* first, const char* second);
 void page_row_json(html* page, const char* name, json_value value); /* nothing when it is absent or null */
 void page_row_text(html* page, const char* name, const char* value);
