@@ -1,8 +1,10 @@
-"""Encoding a text of about 1 MB: ours beside Hugging Face tokenizers, one thread each, alternating in one run; the ids must be equal.
+"""Encoding a text of about 1 MB: ours beside the reference library, one thread each, alternating in one run; the ids must be equal.
 
 Usage: python bench/tokenizer.py MODEL [--text FILE] [--program build/bench/tokenizer] [--rounds 5]
 
-MODEL is SmolLM2's GGUF or a tokenizer.json. The peer gets the whole text at once and line by line, and its fastest way counts."""
+MODEL is a GGUF, a tokenizer.json, a SentencePiece model or a tiktoken file; the reference is tokenizers, sentencepiece or tiktoken as
+tests/tools/make_tokenizer_reference.py says. The peer gets the whole text at once and, where that is the same, line by line; its fastest way
+counts."""
 
 import argparse
 import array
@@ -21,15 +23,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "tools")
 
 
 def peer_tokenizer(path):
-    from tokenizers import Tokenizer
+    """The reference, and the seconds that loading took."""
+    import make_tokenizer_reference
 
     started = time.perf_counter()
-    if path.suffix == ".json":
-        peer = Tokenizer.from_file(str(path))
-    else:
-        from make_tokenizer_smollm2 import reference
-        peer = reference(path)[0]
-    return peer, time.perf_counter() - started
+    return make_tokenizer_reference.of(path), time.perf_counter() - started
 
 
 def generated_text():
@@ -43,7 +41,10 @@ def generated_text():
     return "\n".join(texts)
 
 
-def peer_ways(peer, text):
+def peer_ways(source, text):
+    peer = source.tokenizer
+    if not peer:
+        return {"encode": lambda: source.encode(text)}
     lines = text.split("\n")
     return {
         "encode": lambda: peer.encode(text, add_special_tokens=False),
@@ -61,7 +62,7 @@ def main():
     options = parser.parse_args()
     text = options.text.read_bytes().decode() if options.text else generated_text()
     peer, peer_load = peer_tokenizer(options.model)
-    want = peer.encode(text, add_special_tokens=False).ids
+    want = peer.encode(text)
     ways = peer_ways(peer, text)
     ours, peers, loads, names = [], [], [], set()
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +86,7 @@ def main():
     size = result["bytes"] / 1e6
     print(f"{result['kind']}, {size:.2f} MB of text, {len(got)} ids, {'equal' if list(got) == want else 'DIFFERENT'}")
     print(f"ours        {size / statistics.median(ours):8.2f} MB/s   load {statistics.median(loads) * 1e3:7.1f} ms")
-    print(f"tokenizers  {size / statistics.median(peers):8.2f} MB/s   load {peer_load * 1e3:7.1f} ms   ({', '.join(sorted(names))})")
+    print(f"reference   {size / statistics.median(peers):8.2f} MB/s   load {peer_load * 1e3:7.1f} ms   ({', '.join(sorted(names))})")
     ratios = [b / a for a, b in zip(ours, peers)]
     print(f"ratio       {statistics.median(ratios):8.1f}        (rounds: {', '.join(f'{r:.1f}' for r in ratios)})")
     return 0 if list(got) == want else 1

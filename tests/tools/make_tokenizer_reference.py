@@ -23,10 +23,11 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 
 class Reference:
-    def __init__(self, encode, decode=None, special=()):
+    def __init__(self, encode, decode=None, special=(), tokenizer=None):
         self.encode = encode
         self.decode = decode  # of ids; None where the reference's text is another matter
         self.special = list(special)
+        self.tokenizer = tokenizer  # of the library tokenizers, where that is the reference
 
 
 def of(path):
@@ -47,7 +48,7 @@ def hugging_face(path):
 def wrapped(tokenizer):
     return Reference(lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
                      lambda ids: tokenizer.decode(ids, skip_special_tokens=False),
-                     [token.content for token in tokenizer.get_added_tokens_decoder().values()])
+                     [token.content for token in tokenizer.get_added_tokens_decoder().values()], tokenizer)
 
 
 def metadata(path):
