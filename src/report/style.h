@@ -2,7 +2,8 @@
 #ifndef GENAI_REPORT_STYLE_H
 #define GENAI_REPORT_STYLE_H
 
-/* clang-format off: a rule a line */
+/* A rule a line. */
+/* clang-format off */
 #define REPORT_STYLE "\n" \
   ":root{color-scheme:light dark;--ink:#1b1b1f;--soft:#55555f;--page:#fff;--line:#d5d5dd;--band:#f4f4f8;--bar:#3b6fb5}\n" \
   "@media(prefers-color-scheme:dark){:root{--ink:#ececf1;--soft:#b3b3bf;--page:#17171b;--line:#3c3c46;--band:#212128;--bar:#7aa7e0}}\n" \
