@@ -299,7 +299,7 @@ static genai_status* compile_and_write(const job* self, twin_mode mode, qnn_libr
 
 static genai_status* write_etrecord(const job* self, genai_compile_result* out) {
   if (!genai_options_flag(self->request->options, "etrecord", false)) return NULL;
-  GENAI_TRY(make_path(self, ".etrecord", &out->etrecord));
+  GENAI_TRY(make_path(self, self->request->backend == GENAI_BACKEND_GPU ? ".gpu.etrecord" : ".etrecord", &out->etrecord));
   return etrecord_write(out->etrecord, self->graphs, self->n_graphs);
 }
 
