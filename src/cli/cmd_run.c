@@ -38,6 +38,7 @@ static const option_spec options[] = {
     {"--twin", "HOW", false,
      "the artifact for the simulator: process compiles it beside the device's, inline after it, off not at all (process)"},
     {"--etrecord", NULL, false, "also write NAME.SOC.etrecord, for ExecuTorch's inspector"},
+    {"--profile", NULL, false, "the program asks ExecuTorch's runtime to note each operator's cycles (with --etrecord: which ones)"},
     {"--qnn-dir", "DIR", false, "folder of Qualcomm's libraries (searched: genai doctor)"},
     {"--threads", "N", false, "worker threads; 0 is one per processor (0)"},
     {"--set", "KEY=VALUE", true, "any option of the pipeline by its own name"},
@@ -108,6 +109,7 @@ static genai_status* fill_context(cli* app, const config* file, bool inference, 
                                             {"--calibration-samples", "calibration_samples"},
                                             {"--twin", "simulator_twin"},
                                             {"--etrecord", "etrecord"},
+                                            {"--profile", "profile"},
                                             {"--threads", "threads"}};
   const arguments* given = &file->merged;
   const char* soc = argument_value(given, "--soc");

@@ -285,6 +285,8 @@ static void write_options(json_writer* writer, const pte_delegate_options* optio
   json_write_bool(writer, options->weight_sharing);
   json_key(writer, "shared_buffer");
   json_write_bool(writer, options->shared_buffer);
+  json_key(writer, "profile_level");
+  json_write_unsigned(writer, options->profile_level);
   json_key(writer, "performance_mode");
   json_write_unsigned(writer, options->performance_mode);
   json_end_object(writer);

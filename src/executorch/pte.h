@@ -31,6 +31,7 @@ typedef struct pte_delegate_options {
   bool weight_sharing;
   bool shared_buffer;
   uint32_t performance_mode; /* 2 = burst */
+  uint32_t profile_level;    /* 0 off, 2 detailed: the runtime notes each operator's cycles in its ETDump */
   bool gpu;                  /* for the GPU, prepared on the device: the payload is a DLC, not a context binary for the HTP */
 } pte_delegate_options;
 

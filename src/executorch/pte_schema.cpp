@@ -302,6 +302,7 @@ fb::Offset<qo::Options> write_options(fb::FlatBufferBuilder& to, const pte_deleg
   options.add_library_path(library_path);
   options.add_log_level(1);
   options.add_online_prepare(in.gpu);
+  options.add_profile_level(static_cast<int32_t>(in.profile_level));
   options.add_shared_buffer(in.shared_buffer);
   options.add_saver_output_dir(saver_directory);
   options.add_op_packages(op_packages);
@@ -359,6 +360,7 @@ genai_status* pte_options_read(const void* data, size_t size, const char* path, 
   pte_raw_options result = {};
   result.online_prepare = options->online_prepare();
   result.delegate.shared_buffer = options->shared_buffer();
+  result.delegate.profile_level = static_cast<uint32_t>(options->profile_level());
   if (const qo::SocInfo* soc = options->soc()) {
     result.delegate.soc_model = static_cast<uint32_t>(soc->model());
     if (soc->htp()) {

@@ -8,7 +8,7 @@
 genai_status* executorch_register(genai_registry* registry) GENAI_MUST_USE;
 
 /* Every option the engine takes, in the order of help texts. */
-enum { EXECUTORCH_OPTION_COUNT = 26 };
+enum { EXECUTORCH_OPTION_COUNT = 27 };
 extern const genai_option_spec executorch_option_table[EXECUTORCH_OPTION_COUNT];
 
 enum { EXECUTORCH_DEFAULT_CONTEXT = 512, EXECUTORCH_DEFAULT_PREFILL_AR = 128, EXECUTORCH_DEFAULT_NEW_TOKENS = 128 };

@@ -107,6 +107,7 @@ static genai_status* write_program(arena* memory, const char* path, const void* 
                                      .fp16 = request->float16,
                                      .weight_sharing = request->weight_sharing,
                                      .shared_buffer = !request->simulator,
+                                     .profile_level = request->profile ? 2 : 0,
                                      .performance_mode = 2},
                          .context_binary = binary,
                          .context_binary_size = size};

@@ -14,6 +14,7 @@ typedef struct artifact_request {
   const provenance* record; /* library_build_id and simulator are filled here */
   const qnn_soc* soc;
   bool weight_sharing, float16, simulator;
+  bool profile;               /* the runtime notes what each operator takes */
   const tokenizer* words;     /* NULL: the model has none */
   const char* tokenizer_file; /* path of the runtime tokenizer; NULL: none */
 } artifact_request;

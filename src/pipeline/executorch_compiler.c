@@ -245,6 +245,7 @@ static artifact_request request_of(const job* self, qnn_library* library, bool s
                             .weight_sharing = self->options.weight_sharing && !simulator,
                             .float16 = self->options.float16,
                             .simulator = simulator,
+                            .profile = genai_options_flag(self->request->options, "profile", false),
                             .words = words ? words->tokenizer : NULL,
                             .tokenizer_file = self->request->runtime_tokenizer};
 }

@@ -97,14 +97,17 @@ static genai_status* write_program(arena* memory, const char* path, const mapped
   pte_constant* constants;
   GENAI_TRY(make_method(memory, graph, &method));
   GENAI_TRY(artifact_constants(memory, request, record, &constants));
-  pte_program program = {
-      .n_methods = 1,
-      .methods = &method,
-      .n_constants = request->n_constants + 1,
-      .constants = constants,
-      .options = {.soc_model = request->soc->model, .htp_arch = request->soc->htp_arch, .vtcm_mb = request->soc->vtcm_mb, .gpu = true},
-      .context_binary = dlc->data,
-      .context_binary_size = dlc->size};
+  pte_program program = {.n_methods = 1,
+                         .methods = &method,
+                         .n_constants = request->n_constants + 1,
+                         .constants = constants,
+                         .options = {.soc_model = request->soc->model,
+                                     .htp_arch = request->soc->htp_arch,
+                                     .vtcm_mb = request->soc->vtcm_mb,
+                                     .profile_level = request->profile ? 2 : 0,
+                                     .gpu = true},
+                         .context_binary = dlc->data,
+                         .context_binary_size = dlc->size};
   return pte_write(path, &program);
 }
 

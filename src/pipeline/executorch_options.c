@@ -25,6 +25,8 @@ const genai_option_spec executorch_option_table[EXECUTORCH_OPTION_COUNT] = {
      "the artifact for the simulator: compiled after the device's, beside it in a child process, or not at all"},
     {"etrecord", GENAI_OPTION_FLAG, IN(COMPILATION), 0, 0, NULL, "false",
      "also write NAME.SOC.etrecord, which tells ExecuTorch's inspector what a profile's events belong to"},
+    {"profile", GENAI_OPTION_FLAG, IN(COMPILATION), 0, 0, NULL, "false",
+     "the program asks ExecuTorch's runtime to note each operator's cycles in its ETDump"},
     {"qnn_dir", GENAI_OPTION_TEXT, IN(COMPILATION) | IN(INFERENCE), 0, 0, NULL, NULL,
      "folder of Qualcomm's libraries; searched when not given"},
     {"chat_template", GENAI_OPTION_TEXT, IN(MODEL_PREPARATION) | IN(INFERENCE), 0, 0, NULL, NULL,

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # the inspector warns of every argument that has a default
 ]
 
-RUN = ["--soc", "SM8650", "--context", "32", "--prefill-ar", "8", "--calibration-samples", "1", "--until", "compilation"]
+RUN = ["--soc", "SM8650", "--context", "32", "--prefill-ar", "8", "--calibration-samples", "1", "--until", "compilation", "--profile"]
 
 # One call of a method by the stock runtime, which reads LD_LIBRARY_PATH when it starts.
 PROFILE = """
@@ -103,6 +103,12 @@ def test_the_stock_inspector_joins_it_with_a_profile(run, devtools, tmp_path):
     assert events[0].delegate_backend_name == "QnnBackend"
     assert {"convolution.default", "_softmax.default"} <= {str(kind) for kind in events[0].op_types}
     assert "QNN Conv2d layer0.attention.q_proj" in events[0].stack_traces.values()
+    cycles = [event for block in inspector.event_blocks for event in block.events if ":OpId_" in event.name]
+    assert len(cycles) >= 100  # one for each operator of two layers
+    for event in cycles:
+        name = event.name.split(":OpId_")[0]
+        (story,) = event.stack_traces.values()
+        assert story.split()[2] == name and story.startswith("QNN ")
 
 
 def test_events_of_the_delegate_find_their_operator(record):
