@@ -125,7 +125,9 @@ static genai_status* decode(tokenizing* self, const char* list) {
 static genai_status* open_template(tokenizing* self) {
   if (self->template) return NULL;
   text_view source = tokenizer_chat_template(self->words);
-  if (!source.data) return genai_status_create(GENAI_ERROR_UNSUPPORTED, "\"%s\" brings no chat template", self->given->positionals[0]);
+  if (!source.data)
+    return genai_status_create(GENAI_ERROR_UNSUPPORTED, "\"%s\" brings no chat template, as models that only continue texts do; use --text",
+                               self->given->positionals[0]);
   return chat_template_parse(source.data, source.length, &self->template);
 }
 
