@@ -175,7 +175,7 @@ static genai_status* run(query* self, const int32_t* prompt, size_t count, uint3
   if (code) return genie_error(dialog->library, code, "%u tokens at most is refused", limit);
   self->begun = clock_seconds();
   code = api->dialog_token_query(dialog->handle, (const uint32_t*)prompt, (uint32_t)count, GENIE_SENTENCE_COMPLETE, take_tokens, self);
-  dialog->used_up = code < 0 || dialog->sampling.temperature > 0 || count + self->result.new_tokens > dialog->context_length - slots;
+  dialog->used_up = code || dialog->sampling.temperature > 0 || count + self->result.new_tokens > dialog->context_length - slots;
   return conclude(self, code, count, limit, limited_by_caller);
 }
 
