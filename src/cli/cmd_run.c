@@ -179,8 +179,8 @@ const command_spec command_run = {
     .summary = "checkpoint to artifact to text: prepare, quantize, compile, infer",
     .details =
         "MODEL is a GGUF file, a Hugging Face directory or a llama2.c file. Writes NAME.SOC.pte for the device, NAME.SOC.sim.pte for the\n"
-        "simulator and tokenizer.json into the artifact directory; with --engine qairt the folders NAME.SOC.genie and NAME.SOC.sim.genie. "
-        "Generated text goes to stdout, everything else to stderr.",
+        "simulator and tokenizer.json into the artifact directory; with --engine qairt the folders NAME.SOC.genie\n"
+        "and NAME.SOC.sim.genie. Generated text goes to stdout, everything else to stderr.",
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .run = run,
