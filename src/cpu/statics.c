@@ -4,6 +4,7 @@
 
 #include "cpu/internal.h"
 #include "cpu/rounding.h"
+#include "ir/feedback.h"
 
 /* A linear layer's weight and a table that tokens index are read by rows, as large as they are; any other use needs all values at hand,
  * and so does a table whose rows are rotated among each other. */
@@ -28,6 +29,7 @@ static void round_run(const ir_tensor* tensor, float scale, float* values, size_
 static void round_weight_row(const ir_tensor* tensor, uint64_t row, float* values) {
   const ir_encoding* encoding = &tensor->encoding;
   size_t cols = (size_t)tensor->source->cols;
+  ir_feedback_apply(tensor, row, values);
   if (encoding->kind == IR_ENCODING_PER_CHANNEL) {
     round_run(tensor, encoding->scales[row], values, cols);
     return;

@@ -121,11 +121,11 @@ static genai_status* read_qnn(const reading* in, const pte_raw_plan* plan, const
   out->options = options.delegate;
   if (options.delegate.gpu) return NULL; /* its payload is for the device to read */
   if (options.backend != 2 || options.online_prepare) {
-    return genai_status_create(GENAI_ERROR_UNSUPPORTED,
-                               "%s: method %s is made for QNN backend %d%s; only prepared binaries for HTP (2) and graphs for GPU (1) that are "
-                               "prepared on the device are handled",
-                               in->path,
-                               plan->name, options.backend, options.online_prepare ? " with preparation on the device" : "");
+    return genai_status_create(
+        GENAI_ERROR_UNSUPPORTED,
+        "%s: method %s is made for QNN backend %d%s; only prepared binaries for HTP (2) and graphs for GPU (1) that are "
+        "prepared on the device are handled",
+        in->path, plan->name, options.backend, options.online_prepare ? " with preparation on the device" : "");
   }
   pte_raw_blob payload;
   const uint8_t* binary;

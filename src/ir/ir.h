@@ -65,8 +65,9 @@ typedef enum ir_row_order {
   IR_ROWS_ROTARY_INTERLEAVED
 } ir_row_order;
 
-struct checkpoint_tensor; /* src/checkpoint/checkpoint.h */
-struct rotation;          /* src/ir/rotation.h */
+struct checkpoint_tensor;               /* src/checkpoint/checkpoint.h */
+struct rotation;                        /* src/ir/rotation.h */
+typedef struct ir_feedback ir_feedback; /* src/ir/feedback.h */
 
 typedef struct ir_static {
   const struct checkpoint_tensor* tensor; /* NULL: `constants` */
@@ -79,6 +80,9 @@ typedef struct ir_static {
    * first_row + g * group_stride. group_rows 0: one group. The head order above applies before, to logical rows. */
   uint64_t group_rows, group_stride;
   float scale, add; /* value = stored * scale + add */
+  /* Rows and columns that are zero instead (src/quantize/neurons.c); in the graph's arena. */
+  const uint32_t *dropped_rows, *dropped_columns;
+  uint32_t n_dropped_rows, n_dropped_columns;
   /* Folded into the values afterwards, in this order (src/quantize/rotate.c). */
   const float* column_scale;             /* [cols], in the graph's arena: each column times this; NULL: none */
   const struct rotation* rotate_columns; /* row <- row R; NULL: none; belongs to the graph */
@@ -113,10 +117,11 @@ typedef struct ir_tensor {
   uint32_t dims[IR_MAX_RANK];
   ir_encoding encoding;
   ir_role role;
-  int32_t layer;           /* -1 where it has no meaning */
-  ir_static* source;       /* IR_STATIC of float meaning, else NULL */
-  const int32_t* integers; /* IR_STATIC of I32 (constants), else NULL */
-  int32_t producer;        /* operator id, or -1 */
+  int32_t layer;               /* -1 where it has no meaning */
+  ir_static* source;           /* IR_STATIC of float meaning, else NULL */
+  const int32_t* integers;     /* IR_STATIC of I32 (constants), else NULL */
+  const ir_feedback* feedback; /* linear weights: how rounding errors are passed on, in the graph's arena; NULL: to the nearest */
+  int32_t producer;            /* operator id, or -1 */
 } ir_tensor;
 
 uint64_t ir_tensor_elements(const ir_tensor* tensor);

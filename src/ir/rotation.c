@@ -4,13 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/memory.h"
-
-#if defined(GENAI_SANITIZED) || !defined(__x86_64__) || defined(__clang__)
-#define ROTATION_HOT
-#else
-#define ROTATION_HOT __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
 
 enum { LANES = 16, MAX_ODD = 255 };
 
@@ -69,7 +64,7 @@ size_t rotation_scratch(const rotation* self) {
   return self->odd;
 }
 
-ROTATION_HOT static void butterflies(float* x, size_t size, size_t run) {
+BASE_HOT static void butterflies(float* x, size_t size, size_t run) {
   for (size_t half = run; half < size; half *= 2) {
     for (size_t start = 0; start < size; start += 2 * half) {
       float *a = x + start, *b = x + start + half;
@@ -87,7 +82,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(s
 
 /* Each run of `odd` elements times the Hartley matrix, LANES outputs at a time. Results go to a buffer first: a store of whole LANES spills
  * into the next run, which overwrites it with its own. */
-ROTATION_HOT static void hartley_runs(const rotation* self, float* x) {
+BASE_HOT static void hartley_runs(const rotation* self, float* x) {
   enum { BUFFER = 4096 };
   float buffer[BUFFER + LANES];
   size_t odd = self->odd, padded = self->padded, piece = BUFFER / odd * odd;
@@ -115,7 +110,7 @@ void rotation_apply_rows(const rotation* self, float* rows, size_t count) {
   }
 }
 
-ROTATION_HOT static void hartley_columns(const rotation* self, float* run, float* scratch, size_t width) {
+BASE_HOT static void hartley_columns(const rotation* self, float* run, float* scratch, size_t width) {
   size_t odd = self->odd;
   memset(scratch, 0, odd * width * sizeof *scratch);
   for (size_t j = 0; j < odd; j++) {

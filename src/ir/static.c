@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "checkpoint/checkpoint.h"
+#include "ir/feedback.h"
 #include "ir/half.h"
 #include "ir/ir.h"
 #include "ir/rotation.h"
@@ -74,6 +75,17 @@ static genai_status* check_rows(const ir_static* source, uint64_t row, uint64_t 
                              (unsigned long long)(row + count), (unsigned long long)source->rows);
 }
 
+static void drop(const ir_static* source, uint64_t row, uint64_t count, float* out) {
+  size_t cols = (size_t)source->cols;
+  for (uint32_t i = 0; i < source->n_dropped_rows; ++i) {
+    uint64_t at = source->dropped_rows[i];
+    if (at >= row && at - row < count) memset(out + (at - row) * cols, 0, cols * sizeof *out);
+  }
+  for (uint32_t i = 0; i < source->n_dropped_columns; ++i) {
+    for (uint64_t r = 0; r < count; ++r) out[r * cols + source->dropped_columns[i]] = 0;
+  }
+}
+
 /* As ir_static_read, before the rows are rotated among each other. */
 static genai_status* read_unmixed(const ir_static* source, uint64_t row, uint64_t count, float* out) {
   GENAI_TRY(check_rows(source, row, count));
@@ -90,6 +102,7 @@ static genai_status* read_unmixed(const ir_static* source, uint64_t row, uint64_
     for (size_t i = 0; i < elements; ++i) out[i] = out[i] * scale + add;
   }
   size_t cols = (size_t)source->cols;
+  drop(source, row, count, out);
   for (uint64_t r = 0; source->column_scale && r < count; ++r) {
     for (size_t c = 0; c < cols; ++c) out[r * cols + c] *= source->column_scale[c];
   }
@@ -282,6 +295,7 @@ static void store_flat(const target* to, uint64_t first, const float* values, si
 static void quantize_channel(const target* to, uint64_t channel, float* values) {
   const ir_encoding* encoding = &to->tensor->encoding;
   size_t cols = (size_t)to->tensor->source->cols;
+  ir_feedback_apply(to->tensor, channel, values);
   switch (encoding->kind) {
     case IR_ENCODING_NONE:
       break;

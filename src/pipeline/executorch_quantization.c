@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "pipeline/chipset.h"
+#include "pipeline/executorch_recipe.h"
 #include "pipeline/executorch_strategy.h"
 #include "pipeline/internal.h"
 #include "quantize/quantize.h"
@@ -41,7 +42,8 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
   recipe how;
   const char* dtype = genai_options_get(options, "dtype");
   if (dtype) GENAI_TRY(recipe_load(dtype, &how));
-  GENAI_TRY(recipe_load(genai_options_text(options, "recipe", dtype ? dtype : EXECUTORCH_DEFAULT_RECIPE), &how));
+  const char* name = genai_options_text(options, "recipe", dtype ? dtype : EXECUTORCH_DEFAULT_RECIPE);
+  GENAI_TRY(executorch_recipe_load(name, soc, false, &how));
   return check_recipe(&how, soc);
 }
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_objects.h"
+#include "pipeline/executorch_recipe.h"
 #include "pipeline/internal.h"
 
 enum { DEFAULT_PASS = 512 }; /* tokens of one calibration pass, unless the model was trained on shorter contexts */
@@ -54,7 +55,7 @@ static genai_status* make_quantizer(genai_quantizer* base, const genai_context* 
   (void)context;
   GENAI_TRY(expect_step(self, STEP_EXPORTED, "make_quantizer"));
   const char* name = request->recipe ? request->recipe : request->dtype ? request->dtype : EXECUTORCH_DEFAULT_RECIPE;
-  GENAI_TRY(recipe_load(name, &self->how));
+  GENAI_TRY(executorch_recipe_load(name, request->soc, true, &self->how));
   if (request->recipe && request->dtype) {
     recipe types;
     GENAI_TRY(recipe_load(request->dtype, &types));

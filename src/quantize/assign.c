@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "quantize/calibration.h"
 #include "quantize/embedding.h"
-#include "quantize/quantize.h"
+#include "quantize/neurons.h"
 #include "quantize/weights.h"
 
 /* Score of a masked position below the smallest score seen: exp(-14) is under a tenth of a 16-bit softmax step. */
@@ -215,6 +216,20 @@ static genai_status* assign_bias(ir_graph* graph, const ir_op* op) {
   return NULL;
 }
 
+/* Layers that read the same tensor share one feedback. */
+static genai_status* assign_feedback(classes* all, const ir_op* op, ir_tensor* weight) {
+  const ir_graph* graph = all->graph;
+  const moments* inputs = all->how->feedback ? calibration_moments(all->ranges, graph->tensors[op->inputs[0]]->name) : NULL;
+  if (!inputs || weight->source->constants || inputs->cols != weight->source->cols) return NULL;
+  for (int32_t i = op->id; i-- > 0;) {
+    const ir_op* other = graph->ops[i];
+    if (other->kind != IR_CONV2D || other->inputs[0] != op->inputs[0]) continue;
+    weight->feedback = graph->tensors[other->inputs[1]]->feedback;
+    if (weight->feedback) return NULL;
+  }
+  return moments_feedback(inputs, &all->graph->memory, &weight->feedback);
+}
+
 static genai_status* assign_weights(classes* all) {
   ir_graph* graph = all->graph;
   const ir_tensor* logits = ir_graph_find_role(graph, IR_ROLE_LOGITS, -1);
@@ -236,6 +251,7 @@ static genai_status* assign_weights(classes* all) {
         format.block = 0;
       }
       GENAI_TRY(weights_encode(graph, weight, &format, all->pool));
+      GENAI_TRY(assign_feedback(all, op, weight));
     }
     if (op->n_inputs > 2) GENAI_TRY(assign_bias(graph, op));
   }
@@ -258,8 +274,15 @@ static genai_status* remove_converts(ir_graph* graph, const ir_graph* reference)
   return NULL;
 }
 
+genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, const calibration* seen, thread_pool* pool) {
+  bool rotated;
+  if (how->rotate_residual) GENAI_TRY(rotate_residual(graph, &rotated));
+  if (how->split_neurons && seen) GENAI_TRY(neurons_split(graph, seen->neurons, seen->n_neurons, pool));
+  return how->embedding_bits == 8 ? split_embedding(graph, pool) : NULL;
+}
+
 genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const recipe* how, thread_pool* pool) {
-  GENAI_TRY(recipe_prepare_graph(graph, how, pool));
+  GENAI_TRY(recipe_prepare_graph(graph, how, ranges, pool));
   if (how->kv_bits == how->activation_bits) GENAI_TRY(remove_converts(graph, NULL));
   arena scratch = {0};
   size_t n = graph->n_tensors;
@@ -302,12 +325,13 @@ static genai_status* copy_encoding(ir_graph* graph, ir_tensor* to, const ir_tens
     to->encoding.block_scales = arena_dup(&graph->memory, source->block_scales, (size_t)source->channels * source->blocks);
     if (!to->encoding.block_scales) return genai_status_out_of_memory();
   }
-  return NULL;
+  return from->feedback ? ir_feedback_copy(&graph->memory, from->feedback, (size_t)from->source->cols, &to->feedback) : NULL;
 }
 
 genai_status* quantize_graph_like(ir_graph* graph, const ir_graph* reference) {
   bool rotated;
   if (reference->residual_rotation) GENAI_TRY(rotate_residual(graph, &rotated));
+  GENAI_TRY(neurons_split_like(graph, reference));
   if (ir_graph_find(reference, EMBEDDING_CODES)) GENAI_TRY(split_embedding_like(graph, reference));
   GENAI_TRY(remove_converts(graph, reference));
   for (uint32_t i = 0; i < graph->n_tensors; i++) {

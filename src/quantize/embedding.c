@@ -2,6 +2,7 @@
  * row gets its own: x = codes[token] * scales[token]. Halves the table against 16 bits. */
 #include "quantize/embedding.h"
 
+#include "quantize/rewrite.h"
 #include "quantize/weights.h"
 
 typedef struct magnitude_job {
@@ -22,16 +23,6 @@ ir_op* embedding_lookup(const ir_graph* graph) {
   for (uint32_t i = 0; tokens && i < graph->n_ops; i++) {
     if (graph->ops[i]->kind == IR_GATHER && graph->ops[i]->inputs[1] == tokens->id) return graph->ops[i];
   }
-  return NULL;
-}
-
-/* Adds an operator and puts it at *position, which then stands behind it. */
-static genai_status* insert(ir_graph* graph, ir_op_kind kind, const char* name, const int32_t* inputs, uint32_t n_inputs, int32_t output,
-                            int32_t* position) {
-  ir_op* op;
-  GENAI_TRY(ir_graph_add_op(graph, kind, name, inputs, n_inputs, output, &op));
-  ir_graph_move_op(graph, op->id, *position);
-  *position += 1;
   return NULL;
 }
 
@@ -61,20 +52,31 @@ static genai_status* split(ir_graph* graph, const ir_graph* reference, thread_po
   ir_tensor *table = graph->tensors[lookup->inputs[0]], *rows = graph->tensors[lookup->output];
   float* magnitudes = NULL;
   GENAI_TRY(reference ? copy_measured(graph, reference, &magnitudes) : measure(graph, table->source, pool, &magnitudes));
-  uint32_t tokens = rows->dims[1], vocab = (uint32_t)table->source->rows;
+  uint32_t tokens = rows->dims[1], hidden = rows->dims[2], vocab = (uint32_t)table->source->rows;
   ir_static scale_source = {.constants = magnitudes, .rows = vocab, .cols = 1, .scale = 1.0f};
-  ir_tensor *codes = NULL, *wide = NULL, *scales = NULL, *scale_table = NULL;
+  ir_tensor* scale_table;
   GENAI_TRY(ir_graph_add_static(graph, EMBEDDING_SCALES ".weight", 2, (uint32_t[]){vocab, 1}, &scale_source, &scale_table));
-  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES, IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &codes));
-  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES "_wide", IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &wide));
-  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_SCALES, IR_INTERMEDIATE, IR_F32, 3, (uint32_t[]){1, tokens, 1}, &scales));
   table->source->row_scale = magnitudes + vocab;
+  /* The product has a token a "row" of the image, [1, tokens, 1, hidden]: with the tokens side by side, [1, tokens, hidden], the HTP scales
+   * all from the 33rd on with wrong factors when the tables are large (docs/formats/qnn.md). */
+  const uint32_t codes_dims[4] = {1, tokens, 1, hidden}, scales_dims[4] = {1, tokens, 1, 1};
+  ir_tensor *codes, *codes_apart, *wide, *scales, *scales_apart, *product;
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES, IR_INTERMEDIATE, IR_F32, rows->rank, rows->dims, &codes));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES "_apart", IR_INTERMEDIATE, IR_F32, 4, codes_dims, &codes_apart));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_CODES "_wide", IR_INTERMEDIATE, IR_F32, 4, codes_dims, &wide));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_SCALES, IR_INTERMEDIATE, IR_F32, 3, (uint32_t[]){1, tokens, 1}, &scales));
+  GENAI_TRY(ir_graph_add_tensor(graph, EMBEDDING_SCALES "_apart", IR_INTERMEDIATE, IR_F32, 4, scales_dims, &scales_apart));
+  GENAI_TRY(ir_graph_add_tensor(graph, "embedding.product", IR_INTERMEDIATE, IR_F32, 4, codes_dims, &product));
   lookup->output = codes->id;
+  codes->producer = lookup->id;
   rows->producer = -1;
-  int32_t position = lookup->id + 1;
-  GENAI_TRY(insert(graph, IR_CONVERT, EMBEDDING_CODES "_wide", &codes->id, 1, wide->id, &position));
-  GENAI_TRY(insert(graph, IR_GATHER, EMBEDDING_SCALES, (int32_t[]){scale_table->id, lookup->inputs[1]}, 2, scales->id, &position));
-  return insert(graph, IR_MULTIPLY, "embedding.product", (int32_t[]){wide->id, scales->id}, 2, rows->id, &position);
+  int32_t at = lookup->id + 1, tokens_id = lookup->inputs[1];
+  GENAI_TRY(rewrite_insert(graph, IR_RESHAPE, codes_apart->name, &codes->id, 1, codes_apart->id, &at, NULL));
+  GENAI_TRY(rewrite_insert(graph, IR_CONVERT, wide->name, &codes_apart->id, 1, wide->id, &at, NULL));
+  GENAI_TRY(rewrite_insert(graph, IR_GATHER, scales->name, (int32_t[]){scale_table->id, tokens_id}, 2, scales->id, &at, NULL));
+  GENAI_TRY(rewrite_insert(graph, IR_RESHAPE, scales_apart->name, &scales->id, 1, scales_apart->id, &at, NULL));
+  GENAI_TRY(rewrite_insert(graph, IR_MULTIPLY, product->name, (int32_t[]){wide->id, scales_apart->id}, 2, product->id, &at, NULL));
+  return rewrite_insert(graph, IR_RESHAPE, "embedding.rows", &product->id, 1, rows->id, &at, NULL);
 }
 
 genai_status* split_embedding(ir_graph* graph, thread_pool* pool) {
@@ -83,10 +85,4 @@ genai_status* split_embedding(ir_graph* graph, thread_pool* pool) {
 
 genai_status* split_embedding_like(ir_graph* graph, const ir_graph* reference) {
   return split(graph, reference, NULL);
-}
-
-genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, thread_pool* pool) {
-  bool rotated;
-  if (how->rotate_residual) GENAI_TRY(rotate_residual(graph, &rotated));
-  return how->embedding_bits == 8 ? split_embedding(graph, pool) : NULL;
 }

@@ -19,6 +19,8 @@ typedef struct recipe {
   bool rotate_residual;     /* rotate the residual stream, folded into the weights (rotate.c) */
   bool rotate_qk;           /* Hadamard rotation of post-RoPE Q and K */
   float range_margin;       /* calibrated 16-bit ranges are widened by this factor (1.1 = a tenth) against text not seen */
+  bool split_neurons;       /* outlier neurons of feed-forward blocks get encodings of their own (neurons.c) */
+  uint32_t feedback;        /* directions along which rounding a weight passes its errors on (ir/feedback.h); 0: to the nearest */
   bool weight_search;       /* per-channel scale by least squared error instead of the largest magnitude */
 } recipe;
 
@@ -39,11 +41,13 @@ genai_status* rotate_residual(ir_graph* graph, bool* done) GENAI_MUST_USE;
 /* Replaces the embedding's lookup by codes times a scale for each token: Gather of a table whose rows are scaled to [-1, 1] (for 8 bits), Gather
  * of the rows' scales, Multiply. The values stay the same in float. quantize_graph does it when the recipe asks for an 8-bit embedding. */
 genai_status* split_embedding(ir_graph* graph, thread_pool* pool) GENAI_MUST_USE;
-/* The two above, as the recipe says: what a float graph must go through before calibration or quantization. */
-genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, thread_pool* pool) GENAI_MUST_USE;
 
-/* Ranges seen in calibration, by tensor name. */
+/* What calibration saw: ranges by tensor name, second moments of the inputs of linear layers, outlier neurons. */
 typedef struct calibration calibration;
+/* What a float graph must go through before calibration or quantization, as the recipe says: the two passes above, and outlier neurons split
+ * off (of which `seen` knows; NULL: none). */
+genai_status* recipe_prepare_graph(ir_graph* graph, const recipe* how, const calibration* seen, thread_pool* pool) GENAI_MUST_USE;
+
 typedef struct calibration_options {
   uint32_t max_tokens_per_pass; /* AR length of the calibration graph; 0 = 512 */
   const recipe* how;            /* the recipe that the ranges are for: it says which rotations the graph has */

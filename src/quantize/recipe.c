@@ -4,11 +4,13 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "ir/feedback.h"
 #include "quantize/quantize.h"
 
-/* An 8-bit cache with rotated queries and keys matches a 16-bit one (docs/recipes.md), at half the memory and traffic. */
-#define COMMON \
-  .activation_bits = 16, .head_bits = 8, .kv_bits = 8, .embedding_bits = 8, .rotate_residual = true, .rotate_qk = true, .range_margin = 1.1f
+/* Measured: docs/recipes.md. */
+#define COMMON                                                                                                           \
+  .activation_bits = 16, .head_bits = 8, .kv_bits = 16, .embedding_bits = 8, .rotate_residual = true, .rotate_qk = true, \
+  .split_neurons = true, .feedback = 4, .range_margin = 1.1f
 static const recipe shipped[] = {
     {.name = "16a8w", COMMON, .weight_bits = 8},
     {.name = "16a4w", COMMON, .weight_bits = 4, .weight_search = true},
@@ -54,6 +56,9 @@ static genai_status* validate(const recipe* self, const char* source) {
   if (self->weight_block && self->weight_bits != 4)
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "%s: weight_block is %u with weight_bits %u; blocks need weight_bits 4",
                                source, self->weight_block, self->weight_bits);
+  if (self->feedback > IR_FEEDBACK_MAX_DIRECTIONS)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "%s: feedback is %u, expected 0 to %d directions", source, self->feedback,
+                               IR_FEEDBACK_MAX_DIRECTIONS);
   if (!(self->range_margin >= 1.0f && self->range_margin <= 4.0f))
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "%s: range_margin is %g, expected 1 to 4", source,
                                (double)self->range_margin);
@@ -69,9 +74,10 @@ typedef struct field {
 #define FIELD(member, kind) \
   { #member, offsetof(recipe, member), kind }
 static const field fields[] = {
-    FIELD(activation_bits, FIELD_UINT), FIELD(weight_bits, FIELD_UINT),    FIELD(weight_block, FIELD_UINT),    FIELD(head_bits, FIELD_UINT),
-    FIELD(kv_bits, FIELD_UINT),         FIELD(embedding_bits, FIELD_UINT), FIELD(rotate_residual, FIELD_BOOL), FIELD(rotate_qk, FIELD_BOOL),
-    FIELD(range_margin, FIELD_FLOAT),   FIELD(weight_search, FIELD_BOOL),
+    FIELD(activation_bits, FIELD_UINT), FIELD(weight_bits, FIELD_UINT),   FIELD(weight_block, FIELD_UINT),
+    FIELD(head_bits, FIELD_UINT),       FIELD(kv_bits, FIELD_UINT),       FIELD(embedding_bits, FIELD_UINT),
+    FIELD(rotate_residual, FIELD_BOOL), FIELD(rotate_qk, FIELD_BOOL),     FIELD(split_neurons, FIELD_BOOL),
+    FIELD(feedback, FIELD_UINT),        FIELD(range_margin, FIELD_FLOAT), FIELD(weight_search, FIELD_BOOL),
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 

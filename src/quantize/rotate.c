@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "ir/rotation.h"
 #include "quantize/embedding.h"
+#include "quantize/rewrite.h"
 
 typedef enum tensor_state { OTHER = 0, STREAM, NORMED } tensor_state;
 
@@ -91,20 +92,6 @@ static const ir_op* shared_writer(const walk* self) {
   return NULL;
 }
 
-static genai_status* read_vector(ir_graph* graph, const ir_tensor* tensor, float** out) {
-  const ir_static* source = tensor->source;
-  float* values = arena_calloc(&graph->memory, (size_t)(source->rows * source->cols), sizeof *values);
-  if (!values) return genai_status_out_of_memory();
-  *out = values;
-  return ir_static_read(source, 0, source->rows, values);
-}
-
-/* Makes a static hold constants of the same shape. */
-static void become_constants(ir_tensor* tensor, const float* values) {
-  ir_static* source = tensor->source;
-  *source = (ir_static){.constants = values, .rows = source->rows, .cols = source->cols, .scale = 1.0f};
-}
-
 static genai_status* change_readers(walk* self) {
   ir_graph* graph = self->graph;
   for (uint32_t i = 0; i < graph->n_ops; i++) {
@@ -115,7 +102,7 @@ static genai_status* change_readers(walk* self) {
     if (self->state[op->inputs[0]] == NORMED) {
       const ir_op* norm = graph->ops[self->norm_of[op->inputs[0]]];
       float* gamma = NULL;
-      GENAI_TRY(read_vector(graph, graph->tensors[norm->inputs[1]], &gamma));
+      GENAI_TRY(rewrite_read(graph, graph->tensors[norm->inputs[1]], &gamma));
       weight->column_scale = gamma;
     }
     weight->rotate_columns = graph->residual_rotation;
@@ -132,9 +119,9 @@ static genai_status* change_writers(walk* self) {
     if (writer->n_inputs > 2) {
       ir_tensor* bias = graph->tensors[writer->inputs[2]];
       float* values = NULL;
-      GENAI_TRY(read_vector(graph, bias, &values));
+      GENAI_TRY(rewrite_read(graph, bias, &values));
       rotation_apply_rows(graph->residual_rotation, values, 1);
-      become_constants(bias, values);
+      rewrite_constants(bias, values);
     }
   }
   return NULL;
@@ -150,7 +137,7 @@ static genai_status* change_norms(walk* self) {
     float* ones = arena_calloc(&graph->memory, count, sizeof *ones);
     if (!ones) return genai_status_out_of_memory();
     for (size_t j = 0; j < count; j++) ones[j] = 1.0f;
-    become_constants(gamma, ones);
+    rewrite_constants(gamma, ones);
   }
   return NULL;
 }

@@ -103,4 +103,5 @@ def test_without_half_precision_and_without_weight_sharing(tmp_path):
     assert list(tmp_path.glob("*.pte")) == []
     done = genai("run", LLAMA, "--soc", "SM8450", *RUN, "--artifact-dir", tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "recipe 16a8w: the key and value cache gets 8 bits, SM8450 (HTP v69) does not multiply 16 by 16 bits" in done.stderr
     assert "SM8450 has HTP v69, which cannot share weights between graphs (v73 can): the artifact holds them 2 times" in done.stderr

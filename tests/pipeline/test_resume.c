@@ -253,7 +253,7 @@ static void what_a_stage_depends_on_invalidates_it(void** state) {
     assert_string_equal(run(&options[i]), "reused reused");
   }
   assert_string_equal(run(NULL), "reused completed"); /* its calibration is still there, its artifact was written over */
-  edit(recipe_path, "\"kv_bits\": 8", "\"kv_bits\": 16");
+  edit(recipe_path, "\"kv_bits\": 16", "\"kv_bits\": 8");
   assert_string_equal(run(NULL), "completed completed");
   edit(calibration_path, "fox", "cat");
   assert_string_equal(run(NULL), "completed completed");

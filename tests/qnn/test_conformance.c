@@ -351,6 +351,33 @@ static void build_scaled_gather(ir_graph* graph, ir_dtype type) {
   add_op(graph, IR_CONVERT, "widen", wide, INPUTS(row));
   add_op(graph, IR_MULTIPLY, "multiply", output16(graph, -1, 1, DIMS(1, 8, E)), INPUTS(wide, scale));
 }
+/* A vocabulary's size and 128 tokens, in the shape that quantization gives the product: [1, tokens, 1, width]. As [1, tokens, width] the HTP
+ * scales tokens from the 33rd on with wrong factors when the tables are this large. */
+static void gather_u8_scaled_large(ir_graph* graph) {
+  enum { V = 32000, E = 576, T = 128 };
+  float* values = mem_calloc(V * E, sizeof *values);
+  float* scales = mem_calloc(V, sizeof *scales);
+  for (int i = 0; i < V * E; ++i) values[i] = test_random(&seed);
+  for (int v = 0; v < V; ++v) scales[v] = 0.02f + 0.98f * (float)(v * 7919 % V) / V;
+  ir_tensor* table = add_constants(graph, "table", DIMS(V, E), V, E, values);
+  ir_tensor* rows = add_constants(graph, "scales", DIMS(V, 1), V, 1, scales);
+  mem_free(values);
+  mem_free(scales);
+  encode_range(table, IR_U8, -1, 1);
+  encode_range(rows, IR_U16, 0, 1);
+  ir_tensor* ids = add_plain(graph, "ids", IR_INPUT, IR_I32, DIMS(1, T));
+  ir_tensor* row = inner_tensor(graph, "row", table, DIMS(1, T, E));
+  ir_tensor* row_apart = inner_tensor(graph, "row_apart", table, DIMS(1, T, 1, E));
+  ir_tensor* scale = inner_tensor(graph, "scale", rows, DIMS(1, T, 1));
+  ir_tensor* scale_apart = inner_tensor(graph, "scale_apart", rows, DIMS(1, T, 1, 1));
+  ir_tensor* wide = add_encoded(graph, "wide", IR_INTERMEDIATE, IR_U16, -1, 1, DIMS(1, T, 1, E));
+  add_op(graph, IR_GATHER, "gather", row, INPUTS(table, ids));
+  add_op(graph, IR_RESHAPE, "gather_apart", row_apart, INPUTS(row));
+  add_op(graph, IR_CONVERT, "widen", wide, INPUTS(row_apart));
+  add_op(graph, IR_GATHER, "gather_scale", scale, INPUTS(rows, ids));
+  add_op(graph, IR_RESHAPE, "gather_scale_apart", scale_apart, INPUTS(scale));
+  add_op(graph, IR_MULTIPLY, "multiply", output16(graph, -1, 1, DIMS(1, T, 1, E)), INPUTS(wide, scale_apart));
+}
 static void gather_u8_scaled(ir_graph* graph) {
   build_scaled_gather(graph, IR_U8);
 }
@@ -435,6 +462,7 @@ static const op_case cases[] = {
     {"Gather u8", gather_u8, 0, 0},
     {"Gather s8", gather_s8, 0, 0},
     {"Gather u8, scaled per row", gather_u8_scaled, 1, 0.5},
+    {"Gather u8, scaled, large", gather_u8_scaled_large, 1, 0.5},
     {"Gather s8, scaled per row", gather_s8_scaled, 1.1, 0.5},
     {"Convert u16 to u16", convert_rescale, 1, 0.5},
     {"Convert u16 to u8", convert_narrow, 1, 0.5},

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "ir/feedback.h"
 #include "quantize/quantize.h"
 #include "quantize/weights.h"
 #include "support.h"
@@ -232,6 +233,13 @@ static void test_calibration_refuses(void** state) {
   close_fixture(&s);
 }
 
+static bool same_feedback(const ir_tensor* a, const ir_tensor* b) {
+  if (!a->feedback || !b->feedback) return a->feedback == b->feedback;
+  size_t bytes = a->feedback->directions * a->source->cols * sizeof(float);
+  return a->feedback->directions == b->feedback->directions && !memcmp(a->feedback->inputs, b->feedback->inputs, bytes) &&
+         !memcmp(a->feedback->moves, b->feedback->moves, bytes);
+}
+
 /* What is written and read back gives every tensor the same encoding. */
 static void test_calibration_as_bytes(void** state) {
   (void)state;
@@ -252,13 +260,14 @@ static void test_calibration_as_bytes(void** state) {
   for (uint32_t i = 0; i < one->n_tensors; i++) {
     assert_int_equal(one->tensors[i]->dtype, other->tensors[i]->dtype);
     assert_true(ir_encoding_equal(&one->tensors[i]->encoding, &other->tensors[i]->encoding));
+    assert_true(same_feedback(one->tensors[i], other->tensors[i]));
   }
   ir_graph_destroy(one);
   ir_graph_destroy(other);
   assert_ok(calibration_write(read, &again));
   assert_int_equal(again.length, bytes.length);
   calibration_destroy(read);
-  for (size_t length = 0; length < bytes.length; length += length < 200 ? 1 : 97)
+  for (size_t length = 0; length < bytes.length; length += length < 200 ? 1 : 1009)
     assert_fails(calibration_read(bytes.data, length, &read), GENAI_ERROR_BAD_FILE, "stored calibration");
   bytes.data[0] = 'x';
   assert_fails(calibration_read(bytes.data, bytes.length, &read), GENAI_ERROR_BAD_FILE, "another format");

@@ -52,6 +52,7 @@ static void test_bad_files_are_refused(void** state) {
       {"{\"weight_bits\": \"8\"}", "weight_bits must be a small whole number"},
       {"{\"weight_block\": 32}", "blocks need weight_bits 4"},
       {"{\"range_margin\": 0.5}", "range_margin is 0.5, expected 1 to 4"},
+      {"{\"feedback\": 17}", "feedback is 17, expected 0 to 16 directions"},
       {"{\"rotate_qk\": 1}", "rotate_qk must be a boolean"},
       {"{\"base\": \"16a9w\"}", "unknown recipe \"16a9w\""},
       {"{\"activation_bits\": 8}", "activation_bits is 8, expected one of 16"},
