@@ -8,6 +8,18 @@
 
 enum { MAX = IR_FEEDBACK_MAX_DIRECTIONS };
 
+/* Columns of the run that begins when `left` columns are to come: full runs, then halves, so that the last errors are passed on too. */
+static size_t run_length(size_t left) {
+  return left > IR_FEEDBACK_RUN ? IR_FEEDBACK_RUN : (left + 1) / 2;
+}
+
+/* Where the run that ends at `end` begins. */
+static size_t run_before(size_t cols, size_t end) {
+  size_t begin = (end - 1) / IR_FEEDBACK_RUN * IR_FEEDBACK_RUN;
+  while (begin + run_length(cols - begin) < end) begin += run_length(cols - begin);
+  return begin;
+}
+
 /* M <- M - (M u)(M u)^T / (d + u^T M u), with M = (...)^-1: adds u u^T / d to the inverse's argument (Sherman and Morrison). */
 static void extend_inverse(double inverse[MAX][MAX], uint32_t n, const double* u, double d) {
   double product[MAX], denominator = d;
@@ -31,9 +43,9 @@ genai_status* ir_feedback_create(arena* memory, uint32_t directions, const float
   if (!self || !moves || !kept) return genai_status_out_of_memory();
   double inverse[MAX][MAX] = {{0}};
   for (uint32_t i = 0; i < directions; i++) inverse[i][i] = 1;
-  /* From the last run to the first: a run's columns all count as still to come when it begins. */
-  for (size_t begin = (cols - 1) / IR_FEEDBACK_RUN * IR_FEEDBACK_RUN;; begin -= IR_FEEDBACK_RUN) {
-    size_t end = begin + IR_FEEDBACK_RUN < cols ? begin + IR_FEEDBACK_RUN : cols;
+  /* From the last column to the first: a run's columns all count as still to come when it begins. */
+  for (size_t end = cols; end > 0;) {
+    size_t begin = run_before(cols, end);
     double u[MAX];
     for (size_t j = begin; j < end; j++) {
       for (uint32_t i = 0; i < directions; i++) u[i] = (double)inputs[i * cols + j];
@@ -46,7 +58,7 @@ genai_status* ir_feedback_create(arena* memory, uint32_t directions, const float
         moves[i * cols + j] = (float)(-sum / (double)diagonal[j]);
       }
     }
-    if (!begin) break;
+    end = begin;
   }
   self->directions = directions;
   self->inputs = kept;
@@ -98,10 +110,10 @@ void ir_feedback_apply(const ir_tensor* weight, uint64_t channel, float* row) {
   const ir_encoding* encoding = &weight->encoding;
   size_t cols = (size_t)weight->source->cols, block = encoding->kind == IR_ENCODING_BLOCK_EXPANSION ? cols / encoding->blocks : cols;
   float limit = (float)((1u << (encoding->bits - 1)) - 1), r[MAX] = {0};
-  for (size_t begin = 0; begin < cols; begin += IR_FEEDBACK_RUN) {
+  for (size_t begin = 0, count; begin < cols; begin += count) {
+    count = run_length(cols - begin);
     float scale = encoding->scales[channel];
     if (encoding->kind == IR_ENCODING_BLOCK_EXPANSION) scale *= (float)encoding->block_scales[channel * encoding->blocks + begin / block];
-    round_run(row + begin, begin + IR_FEEDBACK_RUN < cols ? IR_FEEDBACK_RUN : cols - begin, scale, limit, self->directions,
-              self->inputs + begin, self->moves + begin, cols, r);
+    round_run(row + begin, count, scale, limit, self->directions, self->inputs + begin, self->moves + begin, cols, r);
   }
 }

@@ -8,7 +8,8 @@
  *
  * before they are rounded: the least-squares answer for the second moment H = diag(D) + sum_i u_i u_i^T of the inputs. It is the recursion of
  * GPTQ (Frantar et al. 2022, equation 3) for such an H, where it needs the directions alone and no Cholesky factor, so that a row can be
- * rounded whenever it is read. Errors are handed on after runs of IR_FEEDBACK_RUN columns. */
+ * rounded whenever it is read. Errors are handed on after runs of IR_FEEDBACK_RUN columns, at
+ * the end of the row after ever shorter ones. */
 #ifndef GENAI_IR_FEEDBACK_H
 #define GENAI_IR_FEEDBACK_H
 

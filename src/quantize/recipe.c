@@ -10,7 +10,7 @@
 /* Measured: docs/recipes.md. */
 #define COMMON                                                                                                           \
   .activation_bits = 16, .head_bits = 8, .kv_bits = 16, .embedding_bits = 8, .rotate_residual = true, .rotate_qk = true, \
-  .split_neurons = true, .feedback = 4, .range_margin = 1.1f
+  .split_neurons = true, .feedback = 3, .range_margin = 1.1f
 static const recipe shipped[] = {
     {.name = "16a8w", COMMON, .weight_bits = 8},
     {.name = "16a4w", COMMON, .weight_bits = 4, .weight_search = true},
