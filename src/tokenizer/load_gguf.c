@@ -62,6 +62,12 @@ static genai_status* add_spaced(tokenizer* self, added_token* added, text_view c
   return status;
 }
 
+/* Types that llama.cpp does not know count as normal, as there. */
+static int type_of(const gguf_value* types, uint64_t index) {
+  double type = types ? gguf_array_number(types, index) : TYPE_NORMAL;
+  return type >= 0 && type <= 255 ? (int)type : TYPE_NORMAL;
+}
+
 static genai_status* load_tokens(const checkpoint* file, bool scored, tokenizer* self) {
   const gguf_value *tokens = NULL, *types = NULL;
   GENAI_TRY(string_array(file, "tokenizer.ggml.tokens", &tokens));
@@ -70,7 +76,7 @@ static genai_status* load_tokens(const checkpoint* file, bool scored, tokenizer*
   const text_view* contents = tokens->as.items;
   GENAI_TRY(vocabulary_reserve(&self->tokens, (int32_t)tokens->count, (size_t)tokens->count * 8));
   for (uint64_t i = 0; i < tokens->count; i++) {
-    int type = types ? (int)gguf_array_number(types, i) : TYPE_NORMAL;
+    int type = type_of(types, i);
     unsigned flags = 0;
     added_token added = {.id = (int32_t)i, .special = type != TYPE_USER_DEFINED};
     switch (type) {
