@@ -96,8 +96,8 @@ def test_names_and_shapes_are_genies(bundle):
         shapes = {tensor["name"]: (tensor["type"], tensor["shape"]) for tensor in graph["inputs"] + graph["outputs"]}
         assert shapes["input_ids"] == ("i32", [1, m]) and shapes["position_ids"] == ("i32", [1, m])
         assert shapes["attention_mask"] == ("u16", [1, 1, m, 48])
-        assert shapes["past_key_1_in"] == ("u8", [1, 2, 16, 48 - m]) and shapes["past_value_1_in"] == ("u8", [1, 2, 48 - m, 16])
-        assert shapes["past_key_1_out"] == ("u8", [1, 2, 16, m]) and shapes["past_value_1_out"] == ("u8", [1, 2, m, 16])
+        assert shapes["past_key_1_in"] == ("u16", [1, 2, 16, 48 - m]) and shapes["past_value_1_in"] == ("u16", [1, 2, 48 - m, 16])
+        assert shapes["past_key_1_out"] == ("u16", [1, 2, 16, m]) and shapes["past_value_1_out"] == ("u16", [1, 2, m, 16])
         assert shapes["logits"][0] == "u16"
         encodings = {t["name"]: (t["scale"], t["offset"]) for t in graph["inputs"] + graph["outputs"] if "scale" in t}
         assert encodings["past_key_1_in"] == encodings["past_key_1_out"]
