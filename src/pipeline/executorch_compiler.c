@@ -103,14 +103,6 @@ static genai_status* collect_graph(job* self, size_t index) {
   return NULL;
 }
 
-static genai_status* hash_file(const char* path, char hex[65]) {
-  mapped_file file;
-  GENAI_TRY(mapped_file_open(path, &file));
-  sha256_hex(file.data, file.size, hex);
-  mapped_file_close(&file);
-  return NULL;
-}
-
 static genai_status* fill_record(job* self) {
   provenance* record = &self->record;
   model_get_info(self->model->decoder, &self->info);
@@ -135,7 +127,8 @@ static genai_status* fill_record(job* self) {
   record->n_stop_ids = executorch_stop_ids(self->model, record->stop_ids);
   GENAI_TRY(executorch_model_fingerprint(self->model, &record->checkpoint_sha256));
   if (self->request->runtime_tokenizer) {
-    GENAI_TRY(hash_file(self->request->runtime_tokenizer, self->tokenizer_sha256));
+    uint64_t size;
+    GENAI_TRY(file_sha256(self->request->runtime_tokenizer, &size, self->tokenizer_sha256));
     record->tokenizer_sha256 = self->tokenizer_sha256;
   }
   return NULL;
