@@ -48,7 +48,7 @@ def main():
         peer["seconds"], peer["peak"], _ = measure(shlex.split(options.peer))
     runs = []
     with tempfile.TemporaryDirectory() as folder:
-        base = [str(options.genai), "run", str(options.model), "--soc", "SM8650", "--until", "compilation", "--json", "--artifact-dir", folder]
+        base = [str(options.genai), "run", str(options.model), "--soc", "SM8650", "--until", "compilation", "--no-cache", "--json", "--artifact-dir", folder]
         for _ in range(options.runs):
             seconds, peak, output = measure([*base, "--twin", "off"])
             facts = json.loads(output)
