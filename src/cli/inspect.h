@@ -19,6 +19,9 @@ genai_status* inspect_program(inspection* self) GENAI_MUST_USE;
 genai_status* inspect_checkpoint(inspection* self) GENAI_MUST_USE;
 genai_status* inspect_bundle(inspection* self, const char* config) GENAI_MUST_USE;
 
+/* What wrote a context binary, and what for: the end of a line, and members of an open object. */
+genai_status* inspect_print_origin(text* out, const qnn_binary_info* binary) GENAI_MUST_USE;
+void inspect_write_origin(json_writer* writer, const qnn_binary_info* binary);
 /* The tensors of a graph in a context binary. `direction` is "in" or "out"; a long list is cut unless `all`. */
 genai_status* inspect_print_tensors(text* out, const char* direction, const qnn_tensor_info* tensors, uint32_t count,
                                     bool all) GENAI_MUST_USE;

@@ -66,9 +66,8 @@ static genai_status* print_lines(const bundle* self, text* out, bool all) {
   if (self->has_binary) {
     char size[32];
     format_bytes(self->file.size, size);
-    GENAI_TRY(text_printf(out, "binary     %s, written by %s, format %u.%u.%u, SoC %u, HTP v%u, %u graphs\n", size, self->binary.build_id,
-                          self->binary.blob_major, self->binary.blob_minor, self->binary.blob_patch, self->binary.soc_model,
-                          self->binary.htp_arch, self->binary.n_graphs));
+    GENAI_TRY(text_printf(out, "binary     %s, ", size));
+    GENAI_TRY(inspect_print_origin(out, &self->binary));
   } else {
     GENAI_TRY(text_printf(out, "binary     cannot be read: %s\n", self->problem));
   }
@@ -107,12 +106,7 @@ static void write_facts(const bundle* self, json_writer* writer) {
     json_begin_object(writer);
     json_key(writer, "bytes");
     json_write_unsigned(writer, self->file.size);
-    json_key(writer, "build_id");
-    json_write_string(writer, self->binary.build_id);
-    json_key(writer, "soc_id");
-    json_write_unsigned(writer, self->binary.soc_model);
-    json_key(writer, "htp_arch");
-    json_write_unsigned(writer, self->binary.htp_arch);
+    inspect_write_origin(writer, &self->binary);
     json_key(writer, "graphs");
     json_begin_array(writer);
     for (uint32_t i = 0; i < self->binary.n_graphs; i++) {

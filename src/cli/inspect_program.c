@@ -212,9 +212,8 @@ static genai_status* print_lines(const program* self, text* out, bool all) {
     GENAI_TRY(text_printf(out, "binary     %s, signature %lld\n", size, (long long)self->first->signature));
   }
   if (self->has_binary) {
-    GENAI_TRY(text_printf(out, "           written by %s, format %u.%u.%u, SoC %u, HTP v%u, %u graphs\n", self->binary.build_id,
-                          self->binary.blob_major, self->binary.blob_minor, self->binary.blob_patch, self->binary.soc_model,
-                          self->binary.htp_arch, self->binary.n_graphs));
+    GENAI_TRY(text_append_cstr(out, "           "));
+    GENAI_TRY(inspect_print_origin(out, &self->binary));
   } else if (*self->problem) {
     GENAI_TRY(text_printf(out, "           encodings cannot be read: %s\n", self->problem));
   }
@@ -232,6 +231,20 @@ static void write_shape(json_writer* writer, const uint32_t* dims, uint32_t rank
   json_begin_array(writer);
   for (uint32_t d = 0; d < rank; d++) json_write_unsigned(writer, dims[d]);
   json_end_array(writer);
+}
+
+genai_status* inspect_print_origin(text* out, const qnn_binary_info* binary) {
+  return text_printf(out, "written by %s, format %u.%u.%u, SoC %u, HTP v%u, %u graphs\n", binary->build_id, binary->blob_major,
+                     binary->blob_minor, binary->blob_patch, binary->soc_model, binary->htp_arch, binary->n_graphs);
+}
+
+void inspect_write_origin(json_writer* writer, const qnn_binary_info* binary) {
+  json_key(writer, "build_id");
+  json_write_string(writer, binary->build_id);
+  json_key(writer, "soc_id");
+  json_write_unsigned(writer, binary->soc_model);
+  json_key(writer, "htp_arch");
+  json_write_unsigned(writer, binary->htp_arch);
 }
 
 void inspect_write_tensors(json_writer* writer, const char* key, const qnn_tensor_info* tensors, uint32_t count) {
@@ -350,12 +363,7 @@ static void write_facts(const program* self, json_writer* writer) {
   if (self->has_binary) {
     json_key(writer, "binary");
     json_begin_object(writer);
-    json_key(writer, "build_id");
-    json_write_string(writer, self->binary.build_id);
-    json_key(writer, "soc_id");
-    json_write_unsigned(writer, self->binary.soc_model);
-    json_key(writer, "htp_arch");
-    json_write_unsigned(writer, self->binary.htp_arch);
+    inspect_write_origin(writer, &self->binary);
     json_end_object(writer);
   } else if (*self->problem) {
     json_key(writer, "binary_problem");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "ir/round.h"
 
 enum { MAX = IR_FEEDBACK_MAX_DIRECTIONS };
 
@@ -77,8 +78,7 @@ genai_status* ir_feedback_copy(arena* memory, const ir_feedback* source, size_t 
   return NULL;
 }
 
-/* One run of columns that share a scale, `stride` floats lie between directions. Rounds as base arithmetic does, ties to even: adding
- * 1.5 * 2^23 leaves no fraction bits. */
+/* One run of columns that share a scale; `stride` floats lie between directions. */
 BASE_HOT static void round_run(float* values, size_t count, float scale, float limit, uint32_t directions, const float* inputs,
                                const float* moves, size_t stride, float* r) {
   float wanted[IR_FEEDBACK_RUN], error[IR_FEEDBACK_RUN], inverse = 1.0f / scale;
@@ -87,10 +87,7 @@ BASE_HOT static void round_run(float* values, size_t count, float scale, float l
     for (size_t j = 0; j < count; j++) wanted[j] += moves[i * stride + j] * r[i];
   }
   for (size_t j = 0; j < count; j++) {
-    float q = wanted[j] * inverse;
-    q = q < limit ? q : limit;
-    q = q > -limit ? q : -limit;
-    q = (q + 12582912.0f) - 12582912.0f;
+    float q = round_small(clamp(wanted[j] * inverse, -limit, limit));
     error[j] = q * scale - values[j];
     values[j] = q * scale;
   }

@@ -9,6 +9,7 @@
 #include "ir/half.h"
 #include "ir/ir.h"
 #include "ir/rotation.h"
+#include "ir/round.h"
 
 /* The stored row that logical row `row` comes from. */
 static uint64_t stored_row(const ir_static* source, uint64_t row) {
@@ -179,17 +180,6 @@ genai_status* ir_static_view_read(const ir_static_view* view, uint64_t row, uint
 void ir_static_view_close(ir_static_view* view) {
   mem_free(view->whole);
   *view = (ir_static_view){0};
-}
-
-/* Rounds to the nearest integer, ties to even, for magnitudes below 2^22: adding 1.5 * 2^23 leaves no fraction bits. Written so that
- * compilers vectorize it with plain SSE2. */
-static inline float round_small(float value) {
-  return (value + 12582912.0f) - 12582912.0f;
-}
-
-static inline float clamp(float value, float low, float high) {
-  value = value > low ? value : low; /* NaN becomes `low` */
-  return value < high ? value : high;
 }
 
 /* One run of values that share a scale, to integers in [low, high] after `offset` is taken off (q = round(x / scale) - offset). */

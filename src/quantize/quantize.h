@@ -26,6 +26,7 @@ typedef struct recipe {
 
 size_t recipe_count(void);
 const recipe* recipe_at(size_t index);
+const recipe* recipe_find(const char* name); /* a shipped one; NULL: none has that name */
 /* A shipped recipe's name, or the path of a JSON file (docs/recipes.md). Unknown names: GENAI_ERROR_CONFIG_VALIDATION with the nearest. */
 genai_status* recipe_load(const char* name_or_path, recipe* out) GENAI_MUST_USE;
 /* Turns off what this model's shape does not allow (a Hadamard rotation needs a head size that is a power of two), with a warning. */

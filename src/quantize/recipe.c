@@ -124,7 +124,7 @@ static genai_status* read_member(recipe* out, const char* source, text_view key,
                              nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
-static const recipe* find_shipped(const char* name) {
+const recipe* recipe_find(const char* name) {
   for (size_t i = 0; i < recipe_count(); i++) {
     if (!strcmp(shipped[i].name, name)) return &shipped[i];
   }
@@ -141,7 +141,7 @@ static genai_status* unknown_recipe(const char* name) {
 }
 
 genai_status* recipe_load(const char* name_or_path, recipe* out) {
-  const recipe* known = find_shipped(name_or_path);
+  const recipe* known = recipe_find(name_or_path);
   if (known) {
     *out = *known;
     return NULL;
@@ -163,7 +163,7 @@ genai_status* recipe_load(const char* name_or_path, recipe* out) {
       status = genai_status_out_of_memory();
       goto done;
     }
-    known = find_shipped(name);
+    known = recipe_find(name);
     status = known ? NULL : unknown_recipe(name);
     mem_free(name);
     if (status) goto done;
