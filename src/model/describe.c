@@ -19,7 +19,8 @@ static genai_status* describe_attention(const family* row, text* out) {
   static const char* const windows[] = {[WINDOW_NONE] = NULL,
                                         [WINDOW_EVERY_LAYER] = "sliding window in every layer",
                                         [WINDOW_EXCEPT_EVERY_NTH] = "sliding windows, full attention in every Nth layer",
-                                        [WINDOW_FROM_LAYER] = "sliding window from a layer on"};
+                                        [WINDOW_FROM_LAYER] = "sliding window from a layer on",
+                                        [WINDOW_WITHOUT_ROTARY] = "sliding window in layers without rotary embedding, where asked for"};
   if (row->features & QKV_BIAS) GENAI_TRY(fact(out, "biases on queries, keys and values"));
   if (row->qk_norm == QK_NORM_HEAD) GENAI_TRY(fact(out, "queries and keys normed by head"));
   if (row->qk_norm == QK_NORM_WHOLE) GENAI_TRY(fact(out, "queries and keys normed whole"));

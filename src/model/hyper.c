@@ -86,8 +86,9 @@ static genai_status* read_config_field(model* self, json_value config, const fie
     json_type type = json_type_of(value);
     if (type == JSON_ABSENT || (type == JSON_NULL && into->required)) continue;
     *found = true;
-    if (type == JSON_NULL) { /* an explicit "none", which beats the family's default */
-      if (into->kind == FIELD_COUNT_OF && !into->required && into->feature) *(uint32_t*)((char*)self + into->offset) = 0;
+    if (type == JSON_NULL) {                                     /* an explicit "none", which beats the family's default */
+      bool none = into->feature || into->offset == AT(kv_heads); /* null heads for keys: as many as for queries */
+      if (into->kind == FIELD_COUNT_OF && !into->required && none) *(uint32_t*)((char*)self + into->offset) = 0;
       if (into->kind == FIELD_NUMBER && into->feature) *(double*)((char*)self + into->offset) = 0;
       return NULL;
     }
@@ -163,6 +164,7 @@ static void set_defaults(model* self) {
   self->heads = self->gguf ? 0 : row->heads;
   self->kv_heads = self->gguf ? 0 : row->kv_heads;
   self->sliding_window = self->gguf ? 0 : row->window_size;
+  self->attention_multiplier = self->gguf ? 0.0 : (double)row->attention_multiplier;
   self->query_scalar = (double)row->query_scalar;
   self->attention_cap = (double)row->attention_cap;
   self->logit_cap = (double)row->logit_cap;
@@ -195,9 +197,22 @@ static genai_status* check(const model* self) {
   return NULL;
 }
 
+/* Encoders that are made from decoders share their names, shapes and tensors, and differ in the mask alone. */
+static genai_status* refuse_encoders(const model* self, json_value config) {
+  json_value both = json_get(config, "use_bidirectional_attention");
+  json_type type = json_type_of(both);
+  bool asked = type != JSON_ABSENT && type != JSON_NULL && (type != JSON_BOOL || json_bool(both, false));
+  if (!asked && json_bool(json_get(config, "is_causal"), true)) return NULL;
+  return genai_status_create(GENAI_ERROR_UNSUPPORTED,
+                             "%s: %s: every token sees the ones behind it, as in models that make embeddings; genai builds decoders, which "
+                             "do not",
+                             checkpoint_path(self->file), asked ? "use_bidirectional_attention is set" : "is_causal is false");
+}
+
 genai_status* hyper_read(model* self, json_value config) {
   const family* row = self->family;
   set_defaults(self);
+  GENAI_TRY(refuse_encoders(self, config));
   if (!self->gguf && row->qk_norm == QK_NORM_NONE && json_bool(json_get(config, "qk_layernorm"), false)) {
     return genai_status_create(GENAI_ERROR_UNSUPPORTED, "%s: qk_layernorm is true; genai knows the %s family without it",
                                checkpoint_path(self->file), row->name);
@@ -212,7 +227,11 @@ genai_status* hyper_read(model* self, json_value config) {
                                  self->gguf ? fields[i].gguf[0] : fields[i].hf[0]);
     }
   }
-  if (!self->gguf) GENAI_TRY(read_activation(self, config));
+  if (!self->gguf) {
+    GENAI_TRY(read_activation(self, config));
+    /* Of a model with other parts, the whole decides. */
+    self->tied = json_bool(json_get(checkpoint_config(self->file), "tie_word_embeddings"), self->tied);
+  }
   if (self->kv_heads == 0) self->kv_heads = self->heads;
   if (self->head_dim == 0) {
     if (self->hidden % self->heads) {
@@ -224,6 +243,19 @@ genai_status* hyper_read(model* self, json_value config) {
   if (self->feed_forward == 0 && row->features & PLAIN_FEED_FORWARD) self->feed_forward = 4 * self->hidden;
   if (row->adjust) row->adjust(self);
   return check(self);
+}
+
+static genai_status* check_layer_types(const model* self, json_value config) {
+  json_value types = json_get(config, "layer_types"), value;
+  json_iterator iterator = json_iterate(types);
+  while (json_type_of(types) == JSON_ARRAY && json_next(&iterator, NULL, &value)) {
+    text_view name = json_string(value);
+    if (text_view_equal_cstr(name, "full_attention") || text_view_equal_cstr(name, "sliding_attention")) continue;
+    return genai_status_create(GENAI_ERROR_UNSUPPORTED,
+                               "%s: layer_types has \"%.*s\"; genai builds layers of full_attention and sliding_attention",
+                               checkpoint_path(self->file), (int)(name.length < 60 ? name.length : 60), name.data ? name.data : "");
+  }
+  return NULL;
 }
 
 /* Whether layer_types calls the layer a sliding one; -1 when it says nothing. */
@@ -250,6 +282,21 @@ static int stored_pattern(const model* self, uint32_t layer) {
   return nth < 1 ? -1 : (layer + 1) % (uint64_t)nth != 0;
 }
 
+/* Whether no_rope_layers, or the family's rhythm, leaves the layer its rotary embedding. */
+static bool named_rotary(const model* self, json_value config, uint32_t layer) {
+  const family* row = self->family;
+  if (row->nope != NOPE_EVERY_NTH) return true;
+  json_value list = self->gguf ? (json_value){0} : json_get(config, "no_rope_layers"), value;
+  if (!self->gguf && json_type_of(list) == JSON_ARRAY) { /* 1: the layer has rotary embedding */
+    json_iterator iterator = json_iterate(list);
+    for (uint32_t i = 0; json_next(&iterator, NULL, &value); ++i) {
+      if (i == layer) return json_integer(value, 1) != 0;
+    }
+  }
+  int64_t nth = self->gguf ? row->nope_nth : json_integer(json_get(config, "no_rope_layer_interval"), row->nope_nth);
+  return nth < 1 || (layer + 1) % (uint64_t)nth != 0;
+}
+
 static bool is_sliding(const model* self, json_value config, uint32_t layer) {
   const family* row = self->family;
   if (!self->sliding_window) return false;
@@ -270,33 +317,22 @@ static bool is_sliding(const model* self, json_value config, uint32_t layer) {
     case WINDOW_FROM_LAYER:
       if (self->gguf || !json_bool(json_get(config, "use_sliding_window"), false)) return false;
       return named >= 0 ? named : (int64_t)layer >= json_integer(json_get(config, "max_window_layers"), 28);
+    case WINDOW_WITHOUT_ROTARY:
+      if (named >= 0) return named;
+      return !self->gguf && json_bool(json_get(config, "use_sliding_window"), false) && !named_rotary(self, config, layer);
   }
   return false;
-}
-
-static bool has_rotary(const model* self, json_value config, uint32_t layer, bool sliding) {
-  const family* row = self->family;
-  if (row->nope == NOPE_FULL_ATTENTION) return !self->sliding_window || sliding;
-  if (row->nope == NOPE_NEVER) return true;
-  json_value list = self->gguf ? (json_value){0} : json_get(config, "no_rope_layers"), value;
-  if (!self->gguf && json_type_of(list) == JSON_ARRAY) { /* 1: the layer has rotary embedding */
-    json_iterator iterator = json_iterate(list);
-    for (uint32_t i = 0; json_next(&iterator, NULL, &value); ++i) {
-      if (i == layer) return json_integer(value, 1) != 0;
-    }
-  }
-  int64_t nth = self->gguf ? row->nope_nth : json_integer(json_get(config, "no_rope_layer_interval"), row->nope_nth);
-  return nth < 1 || (layer + 1) % (uint64_t)nth != 0;
 }
 
 genai_status* hyper_read_layers(model* self, json_value config) {
   self->traits = arena_calloc(&self->memory, self->layers, sizeof *self->traits);
   if (!self->traits) return genai_status_out_of_memory();
+  if (!self->gguf) GENAI_TRY(check_layer_types(self, config));
   bool any_sliding = false;
   for (uint32_t i = 0; i < self->layers; ++i) {
     layer_traits* traits = &self->traits[i];
     traits->sliding = is_sliding(self, config, i);
-    traits->rotary = has_rotary(self, config, i, traits->sliding);
+    traits->rotary = self->family->nope == NOPE_FULL_ATTENTION ? !self->sliding_window || traits->sliding : named_rotary(self, config, i);
     traits->rope = traits->sliding && self->n_ropes > 1;
     any_sliding = any_sliding || traits->sliding;
   }

@@ -43,7 +43,8 @@ typedef enum window_pattern {
   WINDOW_NONE,
   WINDOW_EVERY_LAYER,      /* when the checkpoint names a window */
   WINDOW_EXCEPT_EVERY_NTH, /* layer_types, or full attention in layers n-1, 2n-1, ... */
-  WINDOW_FROM_LAYER        /* use_sliding_window, and then from layer max_window_layers on */
+  WINDOW_FROM_LAYER,       /* use_sliding_window, and then from layer max_window_layers on */
+  WINDOW_WITHOUT_ROTARY    /* layer_types, or with use_sliding_window the layers without rotary embedding */
 } window_pattern;
 typedef enum nope_pattern {
   NOPE_NEVER,
@@ -93,8 +94,9 @@ typedef struct family {
   uint32_t head_dim;                            /* default; 0: hidden / heads */
   uint32_t heads, kv_heads;                     /* defaults; 0: the checkpoint must say */
   double theta, local_theta;                    /* defaults; 0: 10000 */
-  double rotary_fraction;                       /* default of partial_rotary_factor; 0: 1 */
+  double rotary_fraction;                       /* default of partial_rotary_factor; 0: 1, and the key is not read */
   float query_scalar, attention_cap, logit_cap; /* defaults */
+  float attention_multiplier;                   /* default in Hugging Face files; 0: by head_dim */
   const slot_name* hf_names;                    /* overrides, ended by a NULL name */
   const slot_name* gguf_names;
   void (*adjust)(model* self); /* what no column above can say; runs after the hyper-parameters are read */

@@ -175,12 +175,13 @@ static genai_status* read_kind(const model* self, json_value rule, rope_kind* ou
 /* `rule` may be absent (no scaling); `theta` is the base to use when neither it nor its surroundings name one. */
 static genai_status* read_rule(model* self, json_value config, json_value rule, double theta, rope_rule* out) {
   bool given = json_type_of(rule) == JSON_OBJECT;
-  double fraction = self->family->rotary_fraction > 0 ? self->family->rotary_fraction : 1.0;
-  fraction = json_number(json_get(config, "rotary_pct"), json_number(json_get(config, "partial_rotary_factor"), fraction));
+  bool partial = self->family->rotary_fraction > 0;
+  double fraction = partial ? self->family->rotary_fraction : 1.0;
+  if (partial) fraction = json_number(json_get(config, "rotary_pct"), json_number(json_get(config, "partial_rotary_factor"), fraction));
   *out = (rope_rule){.theta = theta, .factor = 1, .attention_factor = NAN, .beta_fast = 32, .beta_slow = 1};
   if (given) {
     out->theta = json_number(json_get(rule, "rope_theta"), theta);
-    fraction = json_number(json_get(rule, "partial_rotary_factor"), fraction);
+    if (partial) fraction = json_number(json_get(rule, "partial_rotary_factor"), fraction);
     GENAI_TRY(read_kind(self, rule, &out->kind));
   }
   if (!(fraction > 0 && fraction <= 1)) {

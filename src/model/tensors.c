@@ -44,7 +44,8 @@ static const char* const gguf_names[SLOT_COUNT] = {
 };
 
 /* Where Hugging Face files keep the decoder: alone, inside a model with other parts, or without any prefix. */
-static const char* const hf_prefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", ""};
+static const char* const hf_prefixes[] = {"model.", "language_model.model.", "model.language_model.", "model.text_model.", "transformer.",
+                                          ""};
 
 typedef struct tensor_name {
   char text[192];
@@ -191,8 +192,11 @@ genai_status* tensors_check(model* self) {
   }
   GENAI_TRY(expect(self, SLOT_EMBEDDING, 0, "weight", self->vocab, self->hidden));
   GENAI_TRY(expect_norm(self, SLOT_FINAL_NORM, 0, self->hidden));
-  /* GGUF has no key for it: a file without an output matrix shares the embedding. */
-  if (self->gguf) self->tied = !tensors_find(self, SLOT_HEAD, 0, "weight");
+  /* GGUF has no key for it: a file without an output matrix shares the embedding. In Hugging Face files one that is there counts even where
+   * config.json says that the two are tied, as in transformers 5: some fine-tuned models keep the key of the model they began with. */
+  const checkpoint_tensor* matrix = tensors_find(self, SLOT_HEAD, 0, "weight");
+  bool head = matrix && matrix->rank == 2;
+  if (self->gguf || head) self->tied = !head;
   if (!self->tied) GENAI_TRY(expect_linear(self, SLOT_HEAD, 0, self->vocab, self->hidden, self->family->features & HEAD_BIAS));
   for (uint32_t i = 0; i < self->layers; ++i) GENAI_TRY(check_layer(self, i));
   return NULL;

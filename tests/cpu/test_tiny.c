@@ -31,6 +31,7 @@ static const char* const names[] = {
     "hf-codegen",
     "hf-stablelm",
     "hf-qwen2",
+    "hf-smollm3",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

@@ -148,6 +148,20 @@ static void test_score_scale_is_folded(void** state) {
   drop(&b);
 }
 
+/* Granite's scale of the scores, where config.json does not say, is 1 (GraniteConfig in transformers), not that of the head size. */
+static void test_granite_scores_are_not_scaled_by_default(void** state) {
+  (void)state;
+  variant v = variant_open("granite", (const edit[]){{"\"attention_multiplier\"", "\"unknown\""}, {NULL, NULL}}, NULL);
+  built b = {.file = v.file};
+  const model_graph_options options = {.name = "g", .ar_length = 4, .context_length = 16};
+  assert_ok(model_open(v.file, &b.m));
+  assert_ok(model_build_graph(b.m, &options, &b.graph));
+  assert_float_equal(source_of(&b, "layer0.attention.q_proj.weight")->scale, 1.0f, 0);
+  ir_graph_destroy(b.graph);
+  model_close(b.m);
+  variant_close(&v);
+}
+
 /* Gemma 1 to 3 store w and use 1 + w; GGUF converters add the 1 already. Other families use w. */
 static void test_gemma_norms(void** state) {
   (void)state;
@@ -373,6 +387,7 @@ int main(void) {
       cmocka_unit_test(test_masks),
       cmocka_unit_test(test_names_agree_across_lengths),
       cmocka_unit_test(test_score_scale_is_folded),
+      cmocka_unit_test(test_granite_scores_are_not_scaled_by_default),
       cmocka_unit_test(test_gemma_norms),
       cmocka_unit_test(test_query_and_key_norms),
       cmocka_unit_test(test_stored_row_orders),

@@ -169,8 +169,8 @@ static void test_rotary_rules_are_checked(void** state) {
   variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"spiral\" is unknown", {plain, "\"type\": \"spiral\""});
   variant_fails("llama", GENAI_ERROR_BAD_FILE, "rotary scaling factor 0", {plain, "\"rope_type\": \"linear\""});
   variant_fails("llama", GENAI_ERROR_BAD_FILE, "rotary base -5", {"\"rope_theta\": 10000.0", "\"rope_theta\": -5"});
-  variant_fails("llama", GENAI_ERROR_BAD_FILE, "partial_rotary_factor 1.5",
-                {plain, "\"rope_type\": \"default\", \"partial_rotary_factor\": 1.5"});
+  variant_fails("phi4-mini-partial-longrope", GENAI_ERROR_BAD_FILE, "partial_rotary_factor 1.5",
+                {"\"partial_rotary_factor\": 0.75", "\"partial_rotary_factor\": 1.5"});
   variant_fails("llama", GENAI_ERROR_BAD_FILE, "low_freq_factor 4",
                 {plain, "\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": 4"});
   variant_fails("phi4-mini-partial-longrope", GENAI_ERROR_BAD_FILE, "has 6 entries, expected one per rotary pair (4)",
@@ -213,6 +213,72 @@ static void test_decoder_inside_a_larger_model(void** state) {
   assert_int_equal(info.sliding_window, 8);
   model_close(m);
   variant_close(&v);
+}
+
+static model_info open_variant(const char* fixture, const edit* config, const edit* tensors) {
+  variant v = variant_open(fixture, config, tensors);
+  model* m;
+  model_info info;
+  assert_ok(model_open(v.file, &m));
+  model_get_info(m, &info);
+  model_close(m);
+  variant_close(&v);
+  return info;
+}
+
+/* transformers 5 ties two matrices only where the file has one of them, whatever config.json says (PreTrainedModel.tie_weights); and in a
+ * model with other parts the whole's key decides: LLaVA's kin write tie_word_embeddings false in text_config and mean the default, true. */
+static void test_what_is_tied(void** state) {
+  (void)state;
+  static const edit says_tied[] = {{"\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"}, {NULL, NULL}};
+  model_info info = open_variant("llama", says_tied, NULL);
+  assert_false(info.tied_embeddings);
+  assert_int_equal(info.parameters, 127296); /* both counted */
+  info = open_variant("llama-tied-rope3-bf16",
+                      (const edit[]){{"{\n  \"architectures\"", "{\"tie_word_embeddings\": true, \"text_config\": {\n  \"architectures\""},
+                                     {"\"tie_word_embeddings\": true,\n", "\"tie_word_embeddings\": false,\n"},
+                                     {"\"vocab_size\": 320", "\"vocab_size\": 320}"},
+                                     {NULL, NULL}},
+                      (const edit[]){{"\"model.", "\"model.text_model."}, {NULL, NULL}}); /* SmolVLM's prefix */
+  assert_true(info.tied_embeddings);
+}
+
+/* The same tensors with another mask: EmbeddingGemma and other encoders made from decoders. */
+static void test_encoders_are_refused(void** state) {
+  (void)state;
+  variant_fails("gemma3", GENAI_ERROR_UNSUPPORTED, "use_bidirectional_attention is set",
+                {"\"use_bidirectional_attention\": false", "\"use_bidirectional_attention\": true"});
+  variant_fails("gemma3", GENAI_ERROR_UNSUPPORTED, "use_bidirectional_attention is set",
+                {"\"use_bidirectional_attention\": false", "\"use_bidirectional_attention\": \"all\""});
+  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "is_causal is false",
+                {"\"vocab_size\": 320", "\"vocab_size\": 320, \"is_causal\": false"});
+}
+
+/* Windows and key-value heads by the defaults of the reference's configuration classes. */
+static void test_defaults_of_the_reference(void** state) {
+  (void)state;
+  model_info info = open_variant("exaone4", (const edit[]){{"\"sliding_window\": 8,", ""}, {NULL, NULL}}, NULL);
+  assert_int_equal(info.sliding_window, 4096);
+  info = open_variant("exaone4", (const edit[]){{"\"sliding_window\": 8,", "\"sliding_window\": null,"}, {NULL, NULL}}, NULL);
+  assert_int_equal(info.sliding_window, 0);
+  info = open_variant("glm4", (const edit[]){{"\"num_key_value_heads\": 2,", ""}, {NULL, NULL}}, NULL);
+  assert_int_equal(info.kv_heads, 2);
+  info = open_variant("codegen",
+                      (const edit[]){{"\"vocab_size\": 320", "\"vocab_size\": 320, \"num_key_value_heads\": null"}, {NULL, NULL}}, NULL);
+  assert_int_equal(info.kv_heads, 4);
+  /* SmolLM3 has a window where a layer has no rotary embedding, if at all; layer_types go before. */
+  static const char* const none = "\"sliding_window\": null";
+  static const edit renamed = {"\"layer_types\"", "\"other_types\""};
+  info = open_variant("smollm3-nope", (const edit[]){{none, "\"sliding_window\": 8"}, renamed, {NULL, NULL}}, NULL);
+  assert_int_equal(info.sliding_window, 0);
+  info = open_variant(
+      "smollm3-nope",
+      (const edit[]){
+          {none, "\"sliding_window\": 8"}, renamed, {"\"use_sliding_window\": false", "\"use_sliding_window\": true"}, {NULL, NULL}},
+      NULL);
+  assert_int_equal(info.sliding_window, 8);
+  variant_fails("gemma3", GENAI_ERROR_UNSUPPORTED, "layer_types has \"linear_attention\"",
+                {"\"full_attention\",", "\"linear_attention\","});
 }
 
 /* Copies a small GGUF file with some bytes changed (same length). */
@@ -291,6 +357,9 @@ int main(void) {
       cmocka_unit_test(test_rotary_rules_are_checked),
       cmocka_unit_test(test_stop_ids_unite_all_files),
       cmocka_unit_test(test_decoder_inside_a_larger_model),
+      cmocka_unit_test(test_what_is_tied),
+      cmocka_unit_test(test_encoders_are_refused),
+      cmocka_unit_test(test_defaults_of_the_reference),
       cmocka_unit_test(test_gguf_is_checked),
       cmocka_unit_test(test_allocations_may_fail),
   };

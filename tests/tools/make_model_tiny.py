@@ -65,6 +65,7 @@ MODELS = {
     "hf-codegen": ("CodeGenConfig", {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": 64, "n_ctx": 64, "rotary_dim": 4}, None,
                    False, 0, False),
     "hf-stablelm": ("StableLmConfig", {"use_qkv_bias": True}, None, False, 0, False),
+    "hf-smollm3": ("SmolLM3Config", {"num_hidden_layers": 4, "use_sliding_window": True, "sliding_window": 8}, None, False, 0, False),
     "hf-qwen2": ("Qwen2Config", {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, None, False, 0, False),
 }
 
