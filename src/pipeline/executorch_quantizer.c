@@ -90,7 +90,7 @@ static void sequences_deinit(sequences* self) {
   mem_free(self->lengths);
 }
 
-static genai_status* sequences_add(sequences* self, const genai_sample* sample) {
+static genai_status* sequences_add(sequences* self, const int32_t* tokens, size_t count) {
   if (self->count == self->capacity) {
     size_t capacity = self->capacity ? self->capacity * 2 : 16;
     int32_t** ids = mem_realloc_array(self->ids, capacity, sizeof *ids);
@@ -100,20 +100,24 @@ static genai_status* sequences_add(sequences* self, const genai_sample* sample) 
     if (!ids || !lengths) return genai_status_out_of_memory();
     self->capacity = capacity;
   }
-  int32_t* copy = mem_dup(sample->ids, sample->n_ids * sizeof *copy);
+  int32_t* copy = mem_dup(tokens, count * sizeof *copy);
   if (!copy) return genai_status_out_of_memory();
   self->ids[self->count] = copy;
-  self->lengths[self->count++] = sample->n_ids;
+  self->lengths[self->count++] = count;
   return NULL;
 }
 
-static genai_status* collect(const genai_context* context, genai_sample_stream* data, sequences* out) {
+/* A sample longer than one pass becomes several sequences, each from an empty cache. */
+static genai_status* collect(const genai_context* context, genai_sample_stream* data, size_t longest, sequences* out) {
   for (bool end = false;;) {
     genai_sample sample;
     GENAI_TRY(genai_context_check_cancelled(context));
     GENAI_TRY(genai_sample_stream_next(data, &sample, &end));
     if (end) break;
-    if (sample.n_ids) GENAI_TRY(sequences_add(out, &sample));
+    for (size_t from = 0; from < sample.n_ids; from += longest) {
+      size_t left = sample.n_ids - from;
+      GENAI_TRY(sequences_add(out, sample.ids + from, left < longest ? left : longest));
+    }
   }
   if (!out->count)
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT,
@@ -126,19 +130,17 @@ static genai_status* run_calibration(genai_quantizer* base, const genai_context*
   quantizer* self = (quantizer*)base;
   GENAI_TRY(expect_step(self, STEP_PREPARED, "calibrate"));
   const executorch_model* source = genai_object_payload(self->model, &executorch_model_type);
+  model_info info;
+  model_get_info(source->decoder, &info);
+  bool shorter = info.trained_context && info.trained_context < DEFAULT_PASS;
+  uint32_t pass = shorter ? info.trained_context : DEFAULT_PASS;
   sequences samples = {0};
   calibration* ranges = NULL;
-  genai_status* status = collect(context, data, &samples);
+  genai_status* status = collect(context, data, pass, &samples);
   if (!status) {
     progress_sink sink = context_progress_sink(context);
-    model_info info;
-    model_get_info(source->decoder, &info);
-    bool shorter = info.trained_context && info.trained_context < DEFAULT_PASS;
-    calibration_options options = {.max_tokens_per_pass = shorter ? info.trained_context : DEFAULT_PASS,
-                                   .how = &self->how,
-                                   .pool = source->pool,
-                                   .progress = &sink,
-                                   .cancel = context_cancel_token(context)};
+    calibration_options options = {
+        .max_tokens_per_pass = pass, .how = &self->how, .pool = source->pool, .progress = &sink, .cancel = context_cancel_token(context)};
     status = calibrate(source->decoder, (const int32_t* const*)samples.ids, samples.lengths, samples.count, &options, &ranges);
   }
   sequences_deinit(&samples);

@@ -1,6 +1,7 @@
 /* One suite per adapter interface, run over every implementation: the engine's default adapters on the `llama` fixture, and stubs. What needs
  * Qualcomm's libraries is in test_executorch.c. */
 #include "base/memory.h"
+#include "model_copy.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_objects.h"
 #include "pipeline/qairt.h"
@@ -288,6 +289,80 @@ static void an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too(v
   unload_fixture(&f);
 }
 
+/* What calibration finds out about `count` samples, as bytes. */
+static void calibrated_bytes(const loaded_fixture* f, genai_sample_stream* data, text* out) {
+  genai_quantizer* quantizer;
+  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc};
+  void* bytes;
+  size_t size;
+  assert_ok(executorch_quantizer_create(&quantizer));
+  const genai_quantizer_vtable* v = quantizer->vtable;
+  assert_ok(v->export_model(quantizer, f->context, f->model, f->inputs));
+  assert_ok(v->make_quantizer(quantizer, f->context, &request));
+  assert_ok(v->prepare(quantizer, f->context));
+  assert_ok(v->calibrate(quantizer, f->context, data));
+  assert_ok(v->save(quantizer, &bytes, &size));
+  assert_ok(text_append(out, bytes, size));
+  genai_free(bytes);
+  genai_sample_stream_release(data);
+  v->destroy(quantizer);
+}
+
+static void a_sample_longer_than_a_pass_counts_as_its_parts(void** state) {
+  (void)state;
+  enum { PASS = 256, LENGTH = 600 }; /* the fixture was trained on contexts of 256 */
+  loaded_fixture f;
+  int32_t ids[LENGTH];
+  genai_sample_stream* data;
+  text whole = {0}, parts = {0};
+  for (int32_t i = 0; i < LENGTH; i++) ids[i] = i * 7 % 320;
+  const int32_t* one[] = {ids};
+  const int32_t* three[] = {ids, ids + PASS, ids + 2 * PASS};
+  const size_t length[] = {LENGTH}, lengths[] = {PASS, PASS, LENGTH - 2 * PASS};
+  load_fixture(&f);
+  assert_ok(genai_sample_stream_from_ids(one, length, 1, &data));
+  calibrated_bytes(&f, data, &whole);
+  assert_ok(genai_sample_stream_from_ids(three, lengths, 3, &data));
+  calibrated_bytes(&f, data, &parts);
+  assert_int_equal(whole.length, parts.length);
+  size_t different = 0;
+  for (size_t i = 0; i < whole.length; i++) different += whole.data[i] != parts.data[i];
+  assert_true(different <= sizeof(double)); /* the time it took */
+  text_deinit(&whole);
+  text_deinit(&parts);
+  unload_fixture(&f);
+}
+
+/* With the lengths that both have by default, whatever the model's own. */
+static void the_default_quantizer_takes_the_default_calibration_data(void** state) {
+  (void)state;
+  char directory[128];
+  genai_model_loader* loader;
+  genai_calibration_data* source;
+  genai_sample_stream* data;
+  genai_object* words;
+  loaded_fixture f = {.context = make_context(small_options, 3, NULL)};
+  const genai_options* options = genai_context_options(f.context);
+  snprintf(directory, sizeof directory, "%s/model", scratch_directory());
+  make_model(directory);
+  assert_ok(executorch_loader_create(&loader));
+  f.loader = loader;
+  assert_ok(loader->vtable->load_model(loader, f.context, directory, options, &f.model));
+  assert_ok(loader->vtable->load_tokenizer(loader, f.context, f.model, &words));
+  assert_ok(loader->vtable->get_example_inputs(loader, f.context, f.model, options, &f.inputs));
+  assert_ok(executorch_calibration_create(&source));
+  genai_data_request request = {
+      .model = f.model, .tokenizer = words, .n_samples = 4, .sequence_length = GENAI_DEFAULT_SEQUENCE_LENGTH, .options = options};
+  assert_ok(source->vtable->generate(source, f.context, &request, &data));
+  text bytes = {0};
+  calibrated_bytes(&f, data, &bytes);
+  assert_true(bytes.length > 0);
+  text_deinit(&bytes);
+  source->vtable->destroy(source);
+  genai_object_release(words);
+  unload_fixture(&f);
+}
+
 static genai_status* load_and_quantize(const genai_context* context) {
   genai_model_loader* loader = NULL;
   genai_quantizer* quantizer = NULL;
@@ -440,6 +515,8 @@ int main(void) {
       cmocka_unit_test(every_quantizer_conforms),
       cmocka_unit_test(kv_outputs_and_inputs_of_all_graphs_have_identical_encodings),
       cmocka_unit_test(an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too),
+      cmocka_unit_test(a_sample_longer_than_a_pass_counts_as_its_parts),
+      cmocka_unit_test(the_default_quantizer_takes_the_default_calibration_data),
       cmocka_unit_test(every_failed_allocation_of_the_default_adapters_is_an_error_and_leaks_nothing),
       cmocka_unit_test(execute_or_pull_before_push_is_an_error),
       cmocka_unit_test(every_compiler_refuses_what_it_does_not_know),
