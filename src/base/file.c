@@ -120,14 +120,14 @@ void atomic_file_remove_all(void) {
 genai_status* atomic_file_create(const char* path, atomic_file* out) {
   size_t length = strlen(path);
   char* copy = mem_strdup(path);
-  char* temporary = mem_alloc(length + sizeof ".XXXXXX");
+  char* temporary = mem_alloc(length + sizeof TEMPORARY_SUFFIX);
   if (!copy || !temporary) {
     mem_free(copy);
     mem_free(temporary);
     return genai_status_out_of_memory();
   }
   memcpy(temporary, path, length);
-  memcpy(temporary + length, ".XXXXXX", sizeof ".XXXXXX");
+  memcpy(temporary + length, TEMPORARY_SUFFIX, sizeof TEMPORARY_SUFFIX);
   int descriptor = file_operation_fails() ? -1 : mkostemp(temporary, O_CLOEXEC);
   if (descriptor < 0) {
     genai_status* status = system_error("create a file beside", path);

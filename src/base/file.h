@@ -21,6 +21,10 @@ void mapped_file_close(mapped_file* file); /* accepts a zeroed value */
 /* Pages that were read leave this process's memory; they come back from the file when they are touched again. */
 void mapped_file_release(const mapped_file* file);
 
+/* What every temporary name ends with, the last six characters replaced (mkstemp). Nobody's own file has such a name, so that what a killed
+ * program left can be told from what a user put there. */
+#define TEMPORARY_SUFFIX ".genai-tmp.XXXXXX"
+
 /* A file written under a temporary name in the same folder and renamed into place by commit. Dropped by abort, and by nothing else:
  * every path out of the writer calls one of the two. */
 typedef struct atomic_file {

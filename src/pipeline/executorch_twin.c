@@ -27,7 +27,7 @@ static genai_status* open_unnamed(const char* directory, int* out) {
   int descriptor = file_operation_fails() ? -1 : open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor < 0) { /* not every file system can; a name that is gone at once serves as well */
     char* path;
-    GENAI_TRY(path_join(directory, ".twin.XXXXXX", &path));
+    GENAI_TRY(path_join(directory, ".twin" TEMPORARY_SUFFIX, &path));
     descriptor = file_operation_fails() ? -1 : mkostemp(path, O_CLOEXEC);
     if (descriptor >= 0) unlink(path);
     mem_free(path);

@@ -11,21 +11,12 @@
 #include "pipeline/internal.h"
 #include "pipeline/store.h"
 
-enum { SUFFIX_LENGTH = 6 }; /* of mkstemp's names */
-
-/* Whether a name is one that atomic_file gives while it writes a kind of file that genai writes here. */
+/* Whether a name is one that genai gives while it writes a file: anything else is the user's. */
 static bool is_leftover(const char* name) {
-  static const char* const kinds[] = {".pte", ".json", ".jinja", ".bin", ".etrecord", "SHA256SUMS"};
+  static const char suffix[] = TEMPORARY_SUFFIX;
+  enum { RANDOM = 6, LENGTH = sizeof suffix - 1 }; /* mkstemp replaces the last ones */
   size_t length = strlen(name);
-  if (length <= SUFFIX_LENGTH + 1 || name[length - SUFFIX_LENGTH - 1] != '.') return false;
-  if (strspn(name + length - SUFFIX_LENGTH, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != SUFFIX_LENGTH)
-    return false;
-  size_t stem = length - SUFFIX_LENGTH - 1;
-  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-    size_t kind = strlen(kinds[i]);
-    if (stem >= kind && !memcmp(name + stem - kind, kinds[i], kind)) return true;
-  }
-  return false;
+  return length > LENGTH && !memcmp(name + length - LENGTH, suffix, LENGTH - RANDOM);
 }
 
 static void remove_leftovers_in(const char* directory) {

@@ -414,22 +414,27 @@ static void leftovers_of_a_killed_run_are_removed(void** state) {
   (void)state;
   stubs s;
   stubs_init(&s);
-  static const char* const names[] = {"model.SM8650.pte.a1B2c3", "tokenizer.json.XyZ123", "model.SM8650.genie/model.bin.abc123",
-                                      "model.SM8650.pte",        "notes.txt.abcdef",      "x.pte.abc"};
-  char paths[6][128];
+  enum { LEFT_BEHIND = 3, COUNT = 8 };
+  static const char* const names[COUNT] = {"model.SM8650.pte.genai-tmp.a1B2c3",
+                                           "tokenizer.json.genai-tmp.XyZ123",
+                                           "model.SM8650.genie/model.bin.genai-tmp.abc123",
+                                           "model.SM8650.pte",
+                                           "model.SM8650.pte.backup", /* a user's own, and as long as mkstemp's */
+                                           "tokenizer.json.before",
+                                           "notes.txt.abcdef",
+                                           "x.pte.genai-tmp.abc"};
+  char paths[COUNT][128];
   snprintf(paths[0], sizeof paths[0], "%s/model.SM8650.genie", scratch_directory());
   assert_ok(directory_create(paths[0]));
-  for (size_t i = 0; i < 6; i++) {
+  for (size_t i = 0; i < COUNT; i++) {
     snprintf(paths[i], sizeof paths[i], "%s/%s", scratch_directory(), names[i]);
     assert_ok(file_write_atomic(paths[i], "x", 1));
   }
   genai_context* context = make_context(NULL, 0, NULL);
   genai_pipeline* pipeline = make_pipeline(&s, 0);
   assert_ok(genai_pipeline_invoke(pipeline, context, NULL, NULL));
-  assert_false(file_exists(paths[0]));
-  assert_false(file_exists(paths[1]));
-  assert_false(file_exists(paths[2]));
-  for (size_t i = 3; i < 6; i++) {
+  for (size_t i = 0; i < LEFT_BEHIND; i++) assert_false(file_exists(paths[i]));
+  for (size_t i = LEFT_BEHIND; i < COUNT; i++) {
     assert_true(file_exists(paths[i]));
     unlink(paths[i]);
   }

@@ -390,7 +390,7 @@ static void leftovers_in_the_store_are_removed(void** state) {
   (void)state;
   char path[256];
   assert_string_equal(run(NULL), "completed completed");
-  snprintf(path, sizeof path, "%s/.genai/quantization-0123456789abcdef.bin.AbC123", artifact_path);
+  snprintf(path, sizeof path, "%s/.genai/quantization-0123456789abcdef.bin.genai-tmp.AbC123", artifact_path);
   assert_ok(file_write_atomic(path, "x", 1));
   assert_string_equal(run(NULL), "reused reused");
   assert_false(file_exists(path));
