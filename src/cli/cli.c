@@ -59,8 +59,17 @@ static bool has_option(const command_spec* command, const char* name) {
   return false;
 }
 
+/* Also where the command line has a mistake, which is then a fact for a program too. */
+static bool wants_json(const command_spec* command, int argc, char* const* argv) {
+  for (int i = 0; has_option(command, "--json") && i < argc && strcmp(argv[i], "--"); i++) {
+    if (!strcmp(argv[i], "--json")) return true;
+  }
+  return false;
+}
+
 static genai_status* run_command(cli* app, const command_spec* command, int argc, char* const* argv) {
   arguments given;
+  app->json = wants_json(command, argc, argv);
   GENAI_TRY(arguments_parse(command, argc, argv, &given));
   genai_status* status;
   if (given.help) {
@@ -102,16 +111,16 @@ int cli_main(int argc, char* const* argv) {
   if (!status) status = signals_begin(app.cancel);
   if (!status) status = dispatch(&app, argc, argv);
   signals_end();
-  if (status) cli_report_error(&app, status);
-  int code = cli_exit_code(status);
+  if (status && !app.output_lost) cli_report_error(&app, status);
+  int code = app.output_lost ? EXIT_FAILED : cli_exit_code(status);
   genai_status_free(status);
+  if (cli_output_failed()) {
+    cli_report_output(&app);
+    if (!code) code = EXIT_FAILED;
+  }
   genai_log_set_sink(NULL, NULL, GENAI_LOG_ERROR);
   cli_output_end(&app);
   genai_cancel_destroy(app.cancel);
-  if (fflush(stdout) && !code) {
-    fprintf(stderr, "genai: error: cannot write to standard output\n");
-    code = EXIT_FAILED;
-  }
   return code;
 }
 

@@ -28,7 +28,8 @@ typedef struct cli {
     double last_line; /* seconds of the step when a line was last printed, not on a terminal */
     bool open;        /* a bar stands on the current line */
   } progress;
-  bool text_open; /* streamed text stands on the current line of stdout */
+  bool text_open;   /* streamed text stands on the current line of stdout */
+  bool output_lost; /* standard output did not take the text, which ended the run */
 } cli;
 
 /* Runs the program: finds the command, parses, runs, reports a failure. Gives the exit code. */
@@ -46,6 +47,8 @@ genai_status* cli_print_json(json_writer* writer, text* out) GENAI_MUST_USE;    
 void cli_log(void* user, genai_log_level level, const char* message);                       /* genai_log_sink */
 void cli_progress(void* user, const genai_progress* event);                                 /* genai_progress_callback */
 void cli_text(void* user, size_t prompt, const char* string, size_t length, bool finished); /* genai_text_callback */
+bool cli_output_failed(void);     /* something that was printed to stdout did not get there */
+void cli_report_output(cli* app); /* says so, unless it is because the reader left */
 void cli_report_error(cli* app, const genai_status* status);
 int cli_exit_code(const genai_status* status);
 /* "12.3 MB" */

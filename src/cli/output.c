@@ -1,10 +1,14 @@
 /* What the program writes: human lines and progress to stderr, text and facts to stdout. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -142,7 +146,17 @@ static void* tick(void* user) {
   return NULL;
 }
 
+/* The number of a closed descriptor goes to the next file that is opened: lines would end up in an artifact. What takes its place is open the
+ * wrong way around, so that reading and writing fail as they should. */
+static void occupy_standard_descriptors(void) {
+  for (int descriptor = 0; descriptor <= STDERR_FILENO; descriptor++) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
+
 genai_status* cli_output_begin(cli* app) {
+  occupy_standard_descriptors();
   pthread_mutex_init(&app->lock, NULL);
   pthread_cond_init(&app->wake, NULL);
   app->ticking = true;
@@ -175,8 +189,22 @@ void cli_text(void* user, size_t prompt, const char* string, size_t length, bool
   fwrite(string, 1, length, stdout);
   app->text_open = !finished;
   if (finished) fputc('\n', stdout);
-  fflush(stdout);
+  if (cli_output_failed()) { /* nobody reads on: the rest of the text need not be computed */
+    app->output_lost = true;
+    genai_cancel_request(app->cancel);
+  }
   pthread_mutex_unlock(&app->lock);
+}
+
+bool cli_output_failed(void) {
+  bool failed = fflush(stdout) != 0;
+  return failed || ferror(stdout);
+}
+
+void cli_report_output(cli* app) {
+  struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+  bool reader_left = poll(&out, 1, 0) == 1 && out.revents & POLLERR; /* such as head, which has what it wanted */
+  if (!reader_left) cli_line(app, "genai: error: cannot write to standard output");
 }
 
 static void write_error(json_writer* writer, const genai_status* status) {

@@ -113,6 +113,56 @@ def test_errors_are_facts_with_json(tmp_path):
     assert json.loads(done.stdout)["error"]["kind"] == "ConfigValidationError"
 
 
+def test_a_mistake_on_the_command_line_is_a_fact_with_json():
+    done = genai("run", LLAMA, "--json", "--sock", "SM8650")
+    assert done.returncode == 2
+    assert "--soc" in json.loads(done.stdout)["error"]["message"]
+
+
+# ---- Standard streams ----
+def shell(script, *arguments, cwd=None):
+    return subprocess.run(["bash", "-c", script, "bash", GENAI, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=600)
+
+
+def test_lines_never_end_up_in_files_when_streams_are_closed(tmp_path):
+    """A closed descriptor's number goes to the next file that is opened."""
+    run = ["run", LLAMA, *SMALL, "--until", "quantization", "--artifact-dir"]
+    assert shell('exec "$@" <&- >&- 2>&-', *run, tmp_path / "closed").returncode == 0
+    assert (tmp_path / "closed/.genai.lock").read_text().strip().isdigit()
+    assert genai(*run, tmp_path / "open").returncode == 0
+    closed, opened = (sorted(path.name for path in (tmp_path / name).rglob("*")) for name in ("closed", "open"))
+    assert closed == opened
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["soc"], ["run", "--help"], ["models", "--json"]])
+@pytest.mark.parametrize("where", [">/dev/full", ">&-"])
+def test_output_that_cannot_be_written_is_an_error(arguments, where):
+    done = shell(f'exec "$@" {where}', *arguments)
+    assert done.returncode == 1
+    assert done.stderr == "genai: error: cannot write to standard output\n"
+
+
+def test_a_reader_that_has_enough_is_no_reason_to_complain():
+    done = shell('"$@" | head -n 1', "run", "--help")
+    assert done.stdout == "usage: genai run MODEL [options]\n"
+    assert done.stderr == ""
+
+
+@needs_qnn
+def test_no_more_text_is_generated_than_can_be_written(artifacts, tmp_path):
+    shutil.copy(artifacts[0] / "llama.SM8650.sim.pte", tmp_path)
+    letters = {chr(97 + i): i for i in range(26)} | {f"unused{i}": i for i in range(26, 320)}
+    model = dict(type="BPE", vocab=letters, merges=[], unk_token=None)
+    level = dict(type="ByteLevel", add_prefix_space=False, use_regex=True)
+    tokenizer = dict(version="1.0", added_tokens=[], normalizer=None, pre_tokenizer=level, post_processor=None, decoder=level, model=model)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    generate = ["generate", tmp_path / "llama.SM8650.sim.pte", "--prompt", "hello", "--max-new-tokens", "8"]
+    assert genai(*generate).returncode == 0
+    done = shell('"$@" >/dev/full', *generate)
+    assert done.returncode == 1
+    assert "InferenceStage failed" in done.stderr and "cannot write to standard output" in done.stderr
+
+
 # ---- Tables ----
 def test_tables_are_json():
     assert any(soc["name"] == "SM8650" and soc["htp_arch"] == 75 for soc in json.loads(genai("soc", "--json").stdout))
