@@ -143,7 +143,7 @@ struct genai_calibration_data {
   const genai_calibration_data_vtable* vtable;
 };
 
-/* Samples carry labels. */
+/* Samples carry labels. Asked for when quantization-aware training is (option `qat`) and the context brings no training data. */
 typedef struct genai_training_data genai_training_data;
 typedef struct genai_training_data_vtable {
   genai_status* (*generate)(genai_training_data* self, const genai_context* context, const genai_data_request* request,
@@ -163,8 +163,8 @@ typedef struct genai_quantizer_request {
   const genai_options* options;
 } genai_quantizer_request;
 
-/* One model at a time, in this order: export_model, make_quantizer, prepare, calibrate, then convert once per graph. Another order is
- * GENAI_ERROR_INVALID_ARGUMENT. export_model may be called again to start over. */
+/* One model at a time, in this order: export_model, make_quantizer, prepare, calibrate, train where that is asked for, then convert once per
+ * graph. Another order is GENAI_ERROR_INVALID_ARGUMENT. export_model may be called again to start over. */
 typedef struct genai_quantizer genai_quantizer;
 typedef struct genai_quantizer_vtable {
   /* Takes the model as it will be calibrated: full autoregressive attention, never deployed. Keeps a reference. */
@@ -181,6 +181,9 @@ typedef struct genai_quantizer_vtable {
   genai_status* (*save)(genai_quantizer* self, void** data, size_t* size); /* what calibrate found out (genai_alloc) */
   genai_status* (*restore)(genai_quantizer* self, const genai_context* context, const void* data,
                            size_t size); /* in place of calibrate; bytes of another model or recipe are never given */
+  /* Quantization-aware training (option `qat`), after calibrate; consumes the stream. NULL, as in genai's own quantizer: post-training
+   * quantization is all it does, and `qat` is refused before any stage runs. */
+  genai_status* (*train)(genai_quantizer* self, const genai_context* context, genai_sample_stream* data);
 } genai_quantizer_vtable;
 struct genai_quantizer {
   const genai_quantizer_vtable* vtable;

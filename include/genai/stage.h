@@ -55,6 +55,8 @@ typedef struct genai_quantization_input {
   const genai_options* options;
   const void* stored; /* `to_store` of an earlier run with equal inputs, to be used in place of calibrating; NULL: none */
   size_t stored_size;
+  genai_object* tokenizer; /* for training data; NULL: the model has none */
+  const char* chat_template;
 } genai_quantization_input;
 
 typedef struct genai_quantization_output {

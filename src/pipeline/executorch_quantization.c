@@ -27,17 +27,28 @@ static genai_status* check_recipe(const recipe* how, const genai_chipset* chipse
   return how->kv_bits == 16 ? qnn_soc_require(&soc, QNN_FEATURE_MATMUL_16, user) : NULL;
 }
 
+static genai_status* check_trains(const quantization* self) {
+  if (self->quantizer->vtable->train) return NULL;
+  return genai_status_create(
+      GENAI_ERROR_CONFIG_VALIDATION,
+      "option qat asks for quantization-aware training, but the quantizer only does post-training quantization; leave "
+      "the option out or inject a Quantizer that trains");
+}
+
 static genai_status* validate(genai_strategy* base, const genai_context* context, const genai_chipset* soc, genai_backend backend) {
   const quantization* self = (const quantization*)base;
   const genai_options* options = genai_context_options(context);
   if (backend == GENAI_BACKEND_GPU && self->quantizer == self->own_quantizer)
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
                                "the gpu computes in float, but the quantization stage runs: skip it (--skip quantization)");
-  if (genai_options_flag(options, "qat", false) && !genai_context_training_data(context) && !self->training)
-    return genai_status_create(
-        GENAI_ERROR_CONFIG_VALIDATION,
-        "option qat asks for quantization-aware training but there is no training data, and none is ever made up; give "
-        "it with genai_context_builder_set_training_data");
+  if (genai_options_flag(options, "qat", false)) {
+    if (!genai_context_training_data(context) && !self->training)
+      return genai_status_create(
+          GENAI_ERROR_CONFIG_VALIDATION,
+          "option qat asks for quantization-aware training but there is no training data, and none is ever made up; give "
+          "it with genai_context_builder_set_training_data or inject a TrainingData adapter");
+    GENAI_TRY(check_trains(self));
+  }
   if (self->quantizer != self->own_quantizer) return NULL; /* another quantizer has recipes of its own */
   recipe how;
   const char* dtype = genai_options_get(options, "dtype");
@@ -47,19 +58,40 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
   return check_recipe(&how, soc);
 }
 
-static genai_status* check_input(const genai_quantization_input* input) {
+static genai_status* check_input(const quantization* self, const genai_quantization_input* input) {
   if (!input->model) return executorch_absent("the prepared model is", "ModelLoader.load_model (stage model_preparation)");
   if (!input->example_inputs)
     return executorch_absent("the list of example inputs is", "ModelLoader.get_example_inputs (stage model_preparation)");
   if (!input->calibration_data) return executorch_absent("the calibration data is", "CalibrationData.generate (stage model_preparation)");
   if (!input->soc) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the SoC is missing from the input");
   if (!input->backend) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the backend type is missing from the input");
-  if (genai_options_flag(input->options, "qat", false))
-    return input->training_data
-               ? genai_status_create(GENAI_ERROR_UNSUPPORTED, "quantization-aware training is not implemented; leave option qat out")
-               : executorch_absent("training data for qat is", "TrainingData.generate or genai_context_builder_set_training_data");
-  if (input->training_data) log_write(LOG_WARNING, "training data was given, but only post-training quantization is done: it is not used");
+  if (genai_options_flag(input->options, "qat", false)) {
+    if (!input->training_data && !self->training)
+      return executorch_absent("training data for qat is", "TrainingData.generate or genai_context_builder_set_training_data");
+    return check_trains(self);
+  }
+  if (input->training_data || self->training)
+    log_write(LOG_WARNING, "training data was given, but only post-training quantization is done: it is not used");
   return NULL;
+}
+
+/* What the caller gives wins over what an adapter would generate. Gives NULL when no training is asked for. */
+static genai_status* find_training_data(quantization* self, const genai_context* context, const genai_quantization_input* input,
+                                        genai_sample_stream** out) {
+  *out = NULL;
+  if (!genai_options_flag(input->options, "qat", false)) return NULL;
+  if (input->training_data) {
+    *out = genai_sample_stream_retain(input->training_data);
+    return NULL;
+  }
+  genai_data_request request = {.model = input->model,
+                                .tokenizer = input->tokenizer,
+                                .chat_template = input->chat_template,
+                                .n_samples = GENAI_DEFAULT_SAMPLES,
+                                .sequence_length = GENAI_DEFAULT_SEQUENCE_LENGTH,
+                                .options = input->options};
+  GENAI_TRY(self->training->vtable->generate(self->training, context, &request, out));
+  return *out ? NULL : executorch_absent("the training data is", "TrainingData.generate");
 }
 
 static genai_status* convert_graphs(quantization* self, const genai_context* context, const genai_quantization_input* input,
@@ -94,8 +126,14 @@ static genai_status* calibrate_or_restore(quantization* self, const genai_contex
   return quantizer->save ? quantizer->save(self->quantizer, &output->to_store, &output->to_store_size) : NULL;
 }
 
+static genai_status* train(quantization* self, const genai_context* context, genai_sample_stream* data) {
+  if (!data) return NULL;
+  GENAI_TRY(genai_context_check_cancelled(context));
+  return self->quantizer->vtable->train(self->quantizer, context, data);
+}
+
 static genai_status* run_quantizer(quantization* self, const genai_context* context, const genai_quantization_input* input,
-                                   genai_quantization_output* output) {
+                                   genai_sample_stream* training_data, genai_quantization_output* output) {
   const genai_quantizer_vtable* quantizer = self->quantizer->vtable;
   GENAI_TRY(quantizer->export_model(self->quantizer, context, input->model, input->example_inputs));
   genai_quantizer_request request = {.backend = *input->backend,
@@ -107,6 +145,7 @@ static genai_status* run_quantizer(quantization* self, const genai_context* cont
   GENAI_TRY(quantizer->prepare(self->quantizer, context));
   GENAI_TRY(genai_context_check_cancelled(context));
   GENAI_TRY(calibrate_or_restore(self, context, input, output));
+  GENAI_TRY(train(self, context, training_data));
   genai_object* set;
   GENAI_TRY(genai_graph_set_create(&set));
   genai_status* status = convert_graphs(self, context, input, set);
@@ -121,8 +160,11 @@ static genai_status* run_quantizer(quantization* self, const genai_context* cont
 static genai_status* quantize(genai_strategy* base, const genai_context* context, const genai_quantization_input* input,
                               genai_quantization_output* output) {
   quantization* self = (quantization*)base;
-  genai_status* status = check_input(input);
-  if (!status) status = run_quantizer(self, context, input, output);
+  genai_sample_stream* training_data = NULL;
+  genai_status* status = check_input(self, input);
+  if (!status) status = find_training_data(self, context, input, &training_data);
+  if (!status) status = run_quantizer(self, context, input, training_data, output);
+  genai_sample_stream_release(training_data);
   return status ? genai_status_wrap_stage(status, genai_stage_name(GENAI_STAGE_QUANTIZATION), "cannot quantize the model") : NULL;
 }
 

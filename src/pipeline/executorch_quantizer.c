@@ -207,7 +207,8 @@ static void destroy(genai_quantizer* base) {
 }
 
 genai_status* executorch_quantizer_create(genai_quantizer** out) {
-  static const genai_quantizer_vtable vtable = {export_model, make_quantizer, prepare, run_calibration, convert, destroy, save, restore};
+  static const genai_quantizer_vtable vtable = {export_model, make_quantizer, prepare, run_calibration, convert, destroy,
+                                                save,         restore,        NULL};
   quantizer* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   self->base.vtable = &vtable;

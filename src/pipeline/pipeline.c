@@ -131,7 +131,9 @@ static genai_status* invoke_stage(run* r, genai_stage_kind kind) {
                                         .training_data = genai_context_training_data(context),
                                         .options = options,
                                         .stored = r->stored.calibration,
-                                        .stored_size = r->stored.calibration_size};
+                                        .stored_size = r->stored.calibration_size,
+                                        .tokenizer = r->prepared.tokenizer,
+                                        .chat_template = r->prepared.chat_template};
       GENAI_TRY(genai_quantization_invoke(stage, context, &input, &r->quantized));
       return resume_keep_quantization(&r->stored, &r->quantized);
     }

@@ -26,8 +26,11 @@ typedef struct stubs {
   bool stream_consumed_before_calibrate;
   bool stream_consumed;
   bool calibrating;
+  size_t n_trained; /* labels that the quantizer was trained on */
+  bool pushed;      /* something is on the runner's device */
   genai_model_loader loader;
   genai_calibration_data calibration;
+  genai_training_data training;
   genai_quantizer quantizer;
   genai_compiler compiler;
   genai_device_runner runner;
@@ -126,6 +129,28 @@ static inline genai_status* stub_generate(genai_calibration_data* s, const genai
   return stub_gives("generate") ? genai_sample_stream_create(&stub_stream_vtable, &samples, out) : NULL;
 }
 
+/* Each id's label is the next one. Single-use, as the calibration stream. */
+static inline genai_status* stub_next_labelled(void* self, genai_sample* out, bool* end) {
+  static const int32_t ids[] = {1, 2, 3, 4};
+  size_t* left = self;
+  if (!*left) {
+    *end = true;
+    return NULL;
+  }
+  --*left;
+  *out = (genai_sample){.ids = ids, .n_ids = 3, .labels = ids + 1, .n_labels = 3};
+  return NULL;
+}
+static inline genai_status* stub_generate_labelled(genai_training_data* s, const genai_context* c, const genai_data_request* r,
+                                                   genai_sample_stream** out) {
+  static const genai_sample_stream_vtable vtable = {stub_next_labelled, NULL};
+  static size_t samples;
+  (void)s, (void)c;
+  samples = r->n_samples < 2 ? r->n_samples : 2;
+  GENAI_TRY(stub_call("generate_training"));
+  return stub_gives("generate_training") ? genai_sample_stream_create(&vtable, &samples, out) : NULL;
+}
+
 static inline genai_status* stub_export_model(genai_quantizer* s, const genai_context* c, genai_object* m, const genai_example_inputs* e) {
   (void)s, (void)c, (void)m, (void)e;
   return stub_call("export_model");
@@ -146,6 +171,16 @@ static inline genai_status* stub_calibrate(genai_quantizer* s, const genai_conte
   genai_sample sample;
   for (bool end = false; !end;) GENAI_TRY(genai_sample_stream_next(data, &sample, &end));
   return stub_call("calibrate");
+}
+static inline genai_status* stub_train(genai_quantizer* s, const genai_context* c, genai_sample_stream* data) {
+  (void)s, (void)c;
+  genai_sample sample;
+  for (bool end = false;;) {
+    GENAI_TRY(genai_sample_stream_next(data, &sample, &end));
+    if (end) break;
+    stub_state->n_trained += sample.n_labels;
+  }
+  return stub_call("train");
 }
 static inline genai_status* stub_convert(genai_quantizer* s, const genai_context* c, const char* name, const genai_tensor_spec* i, size_t n,
                                          genai_object** out) {
@@ -207,7 +242,7 @@ static inline void stubs_init(stubs* self) {
                                                    stub_export_tokenizer, stub_chat_template,  NULL};
   static const genai_calibration_data_vtable data = {stub_generate, NULL};
   static const genai_quantizer_vtable quantizer = {
-      stub_export_model, stub_make_quantizer, stub_prepare, stub_calibrate, stub_convert, NULL, NULL, NULL};
+      stub_export_model, stub_make_quantizer, stub_prepare, stub_calibrate, stub_convert, NULL, NULL, NULL, NULL};
   static const genai_compiler_vtable compiler = {stub_compile, NULL};
   static const genai_device_runner_vtable runner = {stub_push, stub_execute, stub_pull, NULL};
   *self = (stubs){.n_artifacts = 1, .gives_text = true};
@@ -222,6 +257,15 @@ static inline void stubs_init(stubs* self) {
                                     .compiler = &self->compiler,
                                     .runner = &self->runner};
   stub_state = self;
+}
+/* A quantizer that trains, and the data for it. */
+static inline void stubs_train(stubs* self) {
+  static const genai_quantizer_vtable quantizer = {
+      stub_export_model, stub_make_quantizer, stub_prepare, stub_calibrate, stub_convert, NULL, NULL, NULL, stub_train};
+  static const genai_training_data_vtable training = {stub_generate_labelled, NULL};
+  self->quantizer.vtable = &quantizer;
+  self->training.vtable = &training;
+  self->adapters.training_data = &self->training;
 }
 static inline void stubs_deinit(stubs* self) {
   text_deinit(&self->trace);

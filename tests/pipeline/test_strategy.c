@@ -286,6 +286,99 @@ static void training_data_is_never_made_up_when_qat_is_asked_for(void** state) {
   stubs_deinit(&s);
 }
 
+/* Quantization with a quantizer that trains. */
+typedef struct training_case {
+  stubs s;
+  genai_context* context;
+  quantization_case c;
+  genai_quantization_output out;
+} training_case;
+
+static void training_case_init(training_case* t, const char* qat) {
+  const char* const options[][2] = {{"qat", qat}};
+  stubs_init(&t->s);
+  stubs_train(&t->s);
+  t->context = make_context(options, 1, NULL);
+  quantization_case_init(&t->c, &t->s, t->context);
+}
+
+static void training_case_deinit(training_case* t) {
+  genai_model_preparation_output_deinit(&t->c.prepared);
+  genai_context_destroy(t->context);
+  stubs_deinit(&t->s);
+}
+
+static void training_follows_calibration_with_the_adapters_data(void** state) {
+  (void)state;
+  training_case t;
+  training_case_init(&t, "true");
+  assert_ok(quantize(&t.s, t.context, &t.c.input, &t.out));
+  assert_string_equal(stubs_trace(&t.s), "generate_training;export_model;make_quantizer;prepare;calibrate;train;convert;convert;");
+  assert_int_equal(t.s.n_trained, 6);
+  genai_quantization_output_deinit(&t.out);
+  training_case_deinit(&t);
+}
+
+static void the_callers_training_data_wins_over_the_adapters(void** state) {
+  (void)state;
+  const int32_t ids[] = {5};
+  const int32_t* sequences[] = {ids};
+  const size_t lengths[] = {1};
+  training_case t;
+  training_case_init(&t, "true");
+  assert_ok(genai_sample_stream_from_ids(sequences, lengths, 1, &t.c.input.training_data));
+  assert_ok(quantize(&t.s, t.context, &t.c.input, &t.out));
+  assert_string_equal(stubs_trace(&t.s), "export_model;make_quantizer;prepare;calibrate;train;convert;convert;");
+  assert_int_equal(t.s.n_trained, 0);
+  genai_sample_stream_release(t.c.input.training_data);
+  genai_quantization_output_deinit(&t.out);
+  training_case_deinit(&t);
+}
+
+static void training_data_that_is_absent_or_fails_is_an_error_that_names_the_call(void** state) {
+  (void)state;
+  training_case t;
+  training_case_init(&t, "true");
+  t.s.absent = "generate_training";
+  assert_fails(quantize(&t.s, t.context, &t.c.input, &t.out), GENAI_ERROR_STAGE, "TrainingData.generate");
+  t.s.fail_at = "generate_training";
+  assert_fails(quantize(&t.s, t.context, &t.c.input, &t.out), GENAI_ERROR_STAGE, "generate_training was told to fail");
+  t.s.absent = NULL;
+  t.s.fail_at = "train";
+  assert_fails(quantize(&t.s, t.context, &t.c.input, &t.out), GENAI_ERROR_STAGE, "train was told to fail");
+  training_case_deinit(&t);
+}
+
+static void a_quantizer_that_cannot_train_is_refused_before_any_stage_runs(void** state) {
+  (void)state;
+  training_case t;
+  training_case_init(&t, "true");
+  t.s.adapters.quantizer = NULL; /* the engine's own */
+  genai_pipeline* pipeline = make_pipeline(&t.s, 0);
+  assert_fails(genai_pipeline_validate(pipeline, t.context), GENAI_ERROR_CONFIG_VALIDATION, "only does post-training quantization");
+  assert_fails(quantize(&t.s, t.context, &t.c.input, &t.out), GENAI_ERROR_STAGE, "only does post-training quantization");
+  assert_string_equal(stubs_trace(&t.s), "");
+  genai_pipeline_destroy(pipeline);
+  t.s.adapters.quantizer = &t.s.quantizer;
+  pipeline = make_pipeline(&t.s, 0);
+  assert_ok(genai_pipeline_validate(pipeline, t.context));
+  genai_pipeline_destroy(pipeline);
+  training_case_deinit(&t);
+}
+
+static void a_training_adapter_without_qat_is_warned_about_and_not_called(void** state) {
+  (void)state;
+  training_case t;
+  training_case_init(&t, "false");
+  log_begin();
+  assert_ok(quantize(&t.s, t.context, &t.c.input, &t.out));
+  assert_logged("2 training data was given, but only post-training quantization is done");
+  log_end();
+  assert_string_equal(stubs_trace(&t.s), "export_model;make_quantizer;prepare;calibrate;convert;convert;");
+  genai_quantization_output_deinit(&t.out);
+  training_case_deinit(&t);
+}
+
 static void training_data_given_to_a_strategy_that_only_does_ptq_is_warned_about(void** state) {
   (void)state;
   stubs s;
@@ -529,6 +622,11 @@ int main(void) {
       cmocka_unit_test(an_empty_list_of_example_inputs_is_valid),
       cmocka_unit_test(presence_of_calibration_data_is_tested_without_consuming_it),
       cmocka_unit_test(training_data_is_never_made_up_when_qat_is_asked_for),
+      cmocka_unit_test(training_follows_calibration_with_the_adapters_data),
+      cmocka_unit_test(the_callers_training_data_wins_over_the_adapters),
+      cmocka_unit_test(training_data_that_is_absent_or_fails_is_an_error_that_names_the_call),
+      cmocka_unit_test(a_quantizer_that_cannot_train_is_refused_before_any_stage_runs),
+      cmocka_unit_test(a_training_adapter_without_qat_is_warned_about_and_not_called),
       cmocka_unit_test(training_data_given_to_a_strategy_that_only_does_ptq_is_warned_about),
       cmocka_unit_test(the_compiler_gets_the_quantized_model_else_the_prepared_one_never_nothing),
       cmocka_unit_test(only_compile_options_reach_the_compiler),
