@@ -17,20 +17,24 @@ enum { SAMPLES = 3, SAMPLE_LENGTH = 40, MOST_IDS = 256, NEW_TOKENS = 16, PATH_SI
 /* ---- Calibration data ---- */
 /* A stream of samples. Yours would read text that looks like what your users write, and tokenize it. */
 typedef struct samples {
-  int delivered;
+  size_t delivered, count, length;
   int32_t ids[SAMPLE_LENGTH];
 } samples;
 
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
 static genai_status* samples_next(void* self, genai_sample* out, bool* end) {
   samples* stream = (samples*)self;
-  if (stream->delivered == SAMPLES) {
+  if (stream->delivered == stream->count) {
     *end = true;
     return NULL;
   }
-  for (int i = 0; i < SAMPLE_LENGTH; i++) stream->ids[i] = 3 + (stream->delivered * 97 + i * 13) % 300;
+  for (size_t i = 0; i < stream->length; i++) stream->ids[i] = (int32_t)(3 + (stream->delivered * 97 + i * 13) % 300);
   stream->delivered++;
   out->ids = stream->ids;
-  out->n_ids = SAMPLE_LENGTH;
+  out->n_ids = stream->length;
   return NULL;
 }
 
@@ -43,9 +47,10 @@ static genai_status* generate_samples(genai_calibration_data* self, const genai_
   static const genai_sample_stream_vtable vtable = {samples_next, samples_destroy};
   (void)self;
   (void)context;
-  (void)request;
   samples* stream = (samples*)genai_alloc(1, sizeof *stream);
   if (!stream) return genai_status_out_of_memory();
+  stream->count = smaller(SAMPLES, request->n_samples); /* at most what was asked for */
+  stream->length = smaller(SAMPLE_LENGTH, request->sequence_length);
   genai_status* status = genai_sample_stream_create(&vtable, stream, out);
   if (status) genai_free(stream);
   return status;
@@ -143,7 +148,8 @@ static genai_status* execute(genai_device_runner* base, const genai_context* con
   if (!out->generations) return genai_status_out_of_memory();
   out->n_generations = count;
   for (size_t i = 0; i < count; i++) {
-    genai_status* status = answer_prompt(self, context, i, &out->generations[i]);
+    genai_status* status = genai_context_check_cancelled(context);
+    if (!status) status = answer_prompt(self, context, i, &out->generations[i]);
     if (!status) continue;
     genai_execute_result_deinit(out);
     return status;

@@ -166,7 +166,8 @@ static inline genai_status* stub_prepare(genai_quantizer* s, const genai_context
   return stub_call("prepare");
 }
 static inline genai_status* stub_calibrate(genai_quantizer* s, const genai_context* c, genai_sample_stream* data) {
-  (void)s, (void)c;
+  (void)s;
+  GENAI_TRY(genai_context_check_cancelled(c));
   stub_state->calibrating = true;
   genai_sample sample;
   for (bool end = false; !end;) GENAI_TRY(genai_sample_stream_next(data, &sample, &end));
@@ -192,7 +193,8 @@ static inline genai_status* stub_convert(genai_quantizer* s, const genai_context
 
 static inline genai_status* stub_compile(genai_compiler* s, const genai_context* c, const genai_compile_request* r,
                                          genai_compile_result* out) {
-  (void)s, (void)c;
+  (void)s;
+  GENAI_TRY(genai_context_check_cancelled(c));
   stub_state->n_graphs = r->n_graphs;
   snprintf(stub_state->compiled_type, sizeof stub_state->compiled_type, "%s", genai_object_type_name(r->graphs[0].graph));
   stub_state->options[0] = 0;
@@ -217,22 +219,32 @@ static inline genai_status* stub_push(genai_device_runner* s, const genai_contex
     size_t used = strlen(stub_state->artifacts);
     snprintf(stub_state->artifacts + used, sizeof stub_state->artifacts - used, "%s;", r->artifacts[i]);
   }
+  stub_state->pushed = true;
   return stub_call("push");
+}
+static inline genai_status* stub_expect_pushed(const char* call) {
+  if (stub_state->pushed) return NULL;
+  return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "%s was called before push", call);
 }
 static inline genai_status* stub_execute(genai_device_runner* s, const genai_context* c, const genai_execute_request* r,
                                          genai_execute_result* out) {
-  (void)s, (void)c, (void)r;
+  (void)s, (void)r;
+  GENAI_TRY(stub_expect_pushed("execute"));
   GENAI_TRY(stub_call("execute"));
+  GENAI_TRY(genai_context_check_cancelled(c));
   if (!stub_state->gives_text) return NULL;
-  out->generations = genai_alloc(1, sizeof *out->generations);
-  out->n_generations = 1;
-  out->generations[0].text = genai_strdup("Paris");
-  out->generations[0].end = "stop token";
+  out->n_generations = genai_context_prompt_count(c);
+  out->generations = genai_alloc(out->n_generations, sizeof *out->generations);
+  for (size_t i = 0; i < out->n_generations; i++) {
+    out->generations[i].text = genai_strdup("Paris");
+    out->generations[i].end = "stop token";
+  }
   out->metrics.new_tokens = 1;
   return NULL;
 }
 static inline genai_status* stub_pull(genai_device_runner* s, const genai_context* c, const char* d, genai_string_list* out) {
   (void)s, (void)c, (void)d;
+  GENAI_TRY(stub_expect_pushed("pull"));
   GENAI_TRY(stub_call("pull"));
   return genai_string_list_add(out, "outputs/result_0.raw");
 }

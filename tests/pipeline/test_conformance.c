@@ -1,59 +1,44 @@
-/* One suite per adapter interface, run over every implementation: the engine's default adapters on the `llama` fixture, and stubs. What needs
- * Qualcomm's libraries is in test_executorch.c. */
-#include "base/memory.h"
+/* The suites of conformance.h over genai's own adapters, stubs, and adapters that only tests have; and what genai's own promise beyond. Those of
+ * the examples are in test_conformance_examples.c. What needs Qualcomm's libraries skips without them. */
+#include "fixture.h"
 #include "model_copy.h"
-#include "pipeline/executorch.h"
 #include "pipeline/executorch_objects.h"
 #include "pipeline/qairt.h"
-#include "stubs.h"
 
-static const genai_chipset soc = {"SM8650", "Snapdragon 8 Gen 3", 57, 75, 8, 6, true};
-static const char* const small_options[][2] = {{"context", "32"}, {"prefill_ar", "8"}, {"threads", "1"}};
 static stubs the_stubs;
 
 /* ---- ModelLoader ---- */
-static void check_loader(genai_model_loader* loader, const char* path) {
-  genai_context* context = make_context(small_options, 3, NULL);
-  const genai_options* options = genai_context_options(context);
-  genai_object* loaded = NULL;
-  genai_object* words = NULL;
-  genai_example_inputs* inputs = NULL;
-  assert_ok(loader->vtable->load_model(loader, context, path, options, &loaded));
-  assert_non_null(loaded);
-  assert_ok(loader->vtable->load_tokenizer(loader, context, loaded, &words));
-  assert_ok(loader->vtable->get_example_inputs(loader, context, loaded, options, &inputs));
-  assert_non_null(inputs);
-  assert_int_equal(genai_example_inputs_graph_count(inputs), 2);
-  assert_string_equal(genai_example_inputs_graph(inputs, 0), "kv_forward"); /* decode comes first */
-  for (size_t i = 0; i < 2; i++) {
-    size_t count;
-    const genai_tensor_spec* specs = genai_example_inputs_tensors(inputs, i, &count);
-    uint32_t ar, length;
-    assert_ok(executorch_graph_lengths("g", specs, count, &ar, &length));
-    assert_true(ar >= 1 && ar <= length);
-  }
-  if (words) {
-    char* file = NULL;
-    assert_ok(loader->vtable->export_tokenizer(loader, context, words, scratch_directory(), &file));
-    assert_contains(file, "tokenizer.");
-    genai_free(file);
-  }
-  genai_example_inputs_release(inputs);
-  genai_object_release(words);
-  genai_object_release(loaded);
-  genai_context_destroy(context);
-}
-
 static void every_model_loader_conforms(void** state) {
   (void)state;
+  char directory[128];
   genai_model_loader* loader;
   assert_ok(executorch_loader_create(&loader));
-  check_loader(loader, test_data("checkpoints/llama"));
-  check_loader(loader, test_data("checkpoints/llama")); /* a loader can be used again */
+  conform_model_loader(loader, test_data("checkpoints/llama"), "/nonexistent/model", true); /* without a tokenizer */
+  snprintf(directory, sizeof directory, "%s/with_tokenizer", scratch_directory());
+  make_model(directory);
+  conform_model_loader(loader, directory, "/nonexistent/model", true);
   loader->vtable->destroy(loader);
   stubs_init(&the_stubs);
-  check_loader(&the_stubs.loader, "anything");
+  conform_model_loader(&the_stubs.loader, "anything", NULL, false);
   stubs_deinit(&the_stubs);
+}
+
+/* What the executorch engine's strategies need of a signature. */
+static void the_graphs_are_decode_and_prefill(void** state) {
+  (void)state;
+  loaded_fixture f;
+  load_fixture(&f);
+  assert_int_equal(genai_example_inputs_graph_count(f.inputs), 2);
+  assert_string_equal(genai_example_inputs_graph(f.inputs, 0), "kv_forward"); /* decode comes first */
+  for (size_t i = 0; i < 2; i++) {
+    size_t count;
+    const genai_tensor_spec* specs = genai_example_inputs_tensors(f.inputs, i, &count);
+    uint32_t ar, length;
+    assert_ok(executorch_graph_lengths("g", specs, count, &ar, &length));
+    assert_int_equal(ar, i ? 8 : 1);
+    assert_int_equal(length, 32);
+  }
+  unload_fixture(&f);
 }
 
 static void example_inputs_come_from_the_model(void** state) {
@@ -61,7 +46,7 @@ static void example_inputs_come_from_the_model(void** state) {
   genai_model_loader* loader;
   genai_object* loaded;
   genai_example_inputs* inputs;
-  genai_context* context = make_context(small_options, 3, NULL);
+  genai_context* context = conformance_context(NULL);
   const genai_options* options = genai_context_options(context);
   assert_ok(executorch_loader_create(&loader));
   assert_ok(loader->vtable->load_model(loader, context, test_data("checkpoints/llama"), options, &loaded));
@@ -85,56 +70,23 @@ static void example_inputs_come_from_the_model(void** state) {
 }
 
 /* ---- CalibrationData ---- */
-static size_t read_stream(genai_sample_stream* stream, int32_t* ids, size_t capacity, size_t* samples, size_t* longest) {
-  size_t total = 0;
-  *samples = *longest = 0;
-  for (bool end = false;;) {
-    genai_sample sample;
-    assert_ok(genai_sample_stream_next(stream, &sample, &end));
-    if (end) break;
-    assert_true(sample.n_ids > 0);
-    ++*samples;
-    if (sample.n_ids > *longest) *longest = sample.n_ids;
-    for (size_t i = 0; i < sample.n_ids && total < capacity; i++) ids[total++] = sample.ids[i];
-  }
-  return total;
-}
-
-static void check_calibration(genai_calibration_data* data, genai_object* source, genai_object* words) {
-  static int32_t first[100000], second[100000];
-  genai_context* context = make_context(NULL, 0, NULL);
-  genai_data_request request = {
-      .model = source, .tokenizer = words, .n_samples = 3, .sequence_length = 40, .options = genai_context_options(context)};
-  genai_sample_stream* stream;
-  size_t samples, longest;
-  assert_ok(data->vtable->generate(data, context, &request, &stream));
-  size_t n = read_stream(stream, first, 100000, &samples, &longest);
-  assert_true(n > 0 && samples <= 3 && longest <= 40);
-  genai_sample_stream_release(stream);
-  assert_ok(data->vtable->generate(data, context, &request, &stream)); /* deterministic */
-  assert_int_equal(read_stream(stream, second, 100000, &samples, &longest), n);
-  assert_memory_equal(first, second, n * sizeof *first);
-  genai_sample_stream_release(stream);
-  genai_context_destroy(context);
-}
-
 static void every_calibration_source_conforms(void** state) {
   (void)state;
   genai_model_loader* loader;
   genai_calibration_data* data;
   genai_object* loaded;
-  genai_context* context = make_context(small_options, 3, NULL);
+  genai_context* context = conformance_context(NULL);
   assert_ok(executorch_loader_create(&loader));
   assert_ok(executorch_calibration_create(&data));
   assert_ok(loader->vtable->load_model(loader, context, test_data("checkpoints/llama"), genai_context_options(context), &loaded));
-  check_calibration(data, loaded, NULL);
+  conform_calibration_data(data, loaded, NULL);
   const char* gguf = test_environment("GENAI_MODEL_GGUF");
   if (gguf) {
     genai_object* real;
     genai_object* words;
     assert_ok(loader->vtable->load_model(loader, context, gguf, genai_context_options(context), &real));
     assert_ok(loader->vtable->load_tokenizer(loader, context, real, &words));
-    check_calibration(data, real, words);
+    conform_calibration_data(data, real, words);
     genai_object_release(words);
     genai_object_release(real);
   }
@@ -144,80 +96,79 @@ static void every_calibration_source_conforms(void** state) {
   genai_context_destroy(context);
   stubs_init(&the_stubs);
   the_stubs.calibrating = true;
-  check_calibration(&the_stubs.calibration, NULL, NULL);
+  conform_calibration_data(&the_stubs.calibration, NULL, NULL);
+  stubs_deinit(&the_stubs);
+}
+
+/* ---- TrainingData ---- */
+/* What a caller may write: windows of a text, each id labelled with the next one. */
+typedef struct next_token_data {
+  genai_training_data base;
+  const char* words;
+} next_token_data;
+typedef struct next_token_stream {
+  int32_t* ids;
+  size_t count, at, window, left;
+} next_token_stream;
+
+static genai_status* next_window(void* user, genai_sample* out, bool* end) {
+  next_token_stream* self = user;
+  size_t rest = self->count - self->at;
+  *end = !self->left || rest < 2;
+  if (*end) return NULL;
+  size_t length = rest - 1 < self->window ? rest - 1 : self->window;
+  *out = (genai_sample){self->ids + self->at, length, self->ids + self->at + 1, length};
+  self->at += length;
+  self->left--;
+  return NULL;
+}
+
+static void close_windows(void* user) {
+  genai_free(((next_token_stream*)user)->ids);
+  genai_free(user);
+}
+
+static genai_status* generate_windows(genai_training_data* base, const genai_context* context, const genai_data_request* request,
+                                      genai_sample_stream** out) {
+  static const genai_sample_stream_vtable vtable = {next_window, close_windows};
+  (void)context;
+  next_token_stream* self = genai_alloc(1, sizeof *self);
+  if (!self) return genai_status_out_of_memory();
+  *self = (next_token_stream){.window = request->sequence_length, .left = request->n_samples};
+  genai_status* status = genai_tokenizer_encode(request->tokenizer, ((next_token_data*)base)->words, true, &self->ids, &self->count);
+  if (!status) status = genai_sample_stream_create(&vtable, self, out);
+  if (status) close_windows(self);
+  return status;
+}
+
+static void every_source_of_training_data_conforms(void** state) {
+  (void)state;
+  static const genai_training_data_vtable vtable = {generate_windows, NULL};
+  next_token_data own = {{&vtable}, "the water moves around the earth in a cycle that never ends"};
+  char path[128];
+  genai_object* words;
+  snprintf(path, sizeof path, "%s/letters.json", scratch_directory());
+  write_letter_tokenizer(path);
+  assert_ok(genai_tokenizer_open(path, &words));
+  conform_training_data(&own.base, NULL, words);
+  genai_object_release(words);
+  stubs_init(&the_stubs);
+  stubs_train(&the_stubs);
+  conform_training_data(&the_stubs.training, NULL, NULL);
   stubs_deinit(&the_stubs);
 }
 
 /* ---- Quantizer ---- */
-static void check_quantizer(genai_quantizer* quantizer, genai_object* source, const genai_example_inputs* inputs, bool checks_order) {
-  const genai_quantizer_vtable* v = quantizer->vtable;
-  genai_context* context = make_context(small_options, 3, NULL);
-  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc, .options = genai_context_options(context)};
-  const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8};
-  const int32_t* sequences[] = {ids};
-  const size_t lengths[] = {8};
-  genai_sample_stream* data;
-  genai_object* graph = NULL;
-  size_t count;
-  const genai_tensor_spec* specs = genai_example_inputs_tensors(inputs, 0, &count);
-  assert_ok(genai_sample_stream_from_ids(sequences, lengths, 1, &data));
-  if (checks_order) {
-    assert_fails(v->make_quantizer(quantizer, context, &request), GENAI_ERROR_INVALID_ARGUMENT, "export_model must come first");
-    assert_ok(v->export_model(quantizer, context, source, inputs));
-    assert_fails(v->prepare(quantizer, context), GENAI_ERROR_INVALID_ARGUMENT, "make_quantizer must come first");
-    assert_ok(v->make_quantizer(quantizer, context, &request));
-    assert_fails(v->calibrate(quantizer, context, data), GENAI_ERROR_INVALID_ARGUMENT, "prepare must come first");
-    assert_ok(v->prepare(quantizer, context));
-    assert_fails(v->convert(quantizer, context, "kv_forward", specs, count, &graph), GENAI_ERROR_INVALID_ARGUMENT,
-                 "calibrate must come first");
-  }
-  assert_ok(v->export_model(quantizer, context, source, inputs));
-  assert_ok(v->make_quantizer(quantizer, context, &request));
-  assert_ok(v->prepare(quantizer, context));
-  assert_ok(v->calibrate(quantizer, context, data));
-  for (size_t i = 0; i < genai_example_inputs_graph_count(inputs); i++) {
-    specs = genai_example_inputs_tensors(inputs, i, &count);
-    assert_ok(v->convert(quantizer, context, genai_example_inputs_graph(inputs, i), specs, count, &graph));
-    assert_non_null(graph);
-    genai_object_release(graph);
-  }
-  genai_sample_stream_release(data);
-  genai_context_destroy(context);
-}
-
-typedef struct loaded_fixture {
-  genai_model_loader* loader;
-  genai_context* context;
-  genai_object* model;
-  genai_example_inputs* inputs;
-} loaded_fixture;
-
-static void load_fixture(loaded_fixture* f) {
-  f->context = make_context(small_options, 3, NULL);
-  assert_ok(executorch_loader_create(&f->loader));
-  assert_ok(
-      f->loader->vtable->load_model(f->loader, f->context, test_data("checkpoints/llama"), genai_context_options(f->context), &f->model));
-  assert_ok(f->loader->vtable->get_example_inputs(f->loader, f->context, f->model, genai_context_options(f->context), &f->inputs));
-}
-
-static void unload_fixture(loaded_fixture* f) {
-  genai_example_inputs_release(f->inputs);
-  genai_object_release(f->model);
-  genai_context_destroy(f->context);
-  f->loader->vtable->destroy(f->loader);
-}
-
 static void every_quantizer_conforms(void** state) {
   (void)state;
   loaded_fixture f;
   genai_quantizer* quantizer;
   load_fixture(&f);
   assert_ok(executorch_quantizer_create(&quantizer));
-  check_quantizer(quantizer, f.model, f.inputs, true);
-  check_quantizer(quantizer, f.model, f.inputs, false); /* a quantizer can be used again */
+  conform_quantizer(quantizer, f.model, f.inputs, true);
   quantizer->vtable->destroy(quantizer);
   stubs_init(&the_stubs);
-  check_quantizer(&the_stubs.quantizer, f.model, f.inputs, false);
+  conform_quantizer(&the_stubs.quantizer, f.model, f.inputs, false);
   stubs_deinit(&the_stubs);
   unload_fixture(&f);
 }
@@ -231,7 +182,7 @@ static void kv_outputs_and_inputs_of_all_graphs_have_identical_encodings(void** 
   const int32_t ids[] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
   const int32_t* sequences[] = {ids};
   const size_t lengths[] = {9};
-  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc};
+  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &conformance_soc};
   load_fixture(&f);
   assert_ok(executorch_quantizer_create(&quantizer));
   const genai_quantizer_vtable* v = quantizer->vtable;
@@ -272,7 +223,7 @@ static void an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too(v
   genai_quantizer* quantizer;
   genai_sample_stream* data;
   genai_object* stranger;
-  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc};
+  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &conformance_soc};
   load_fixture(&f);
   assert_ok(executorch_quantizer_create(&quantizer));
   const genai_quantizer_vtable* v = quantizer->vtable;
@@ -292,7 +243,7 @@ static void an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too(v
 /* What calibration finds out about `count` samples, as bytes. */
 static void calibrated_bytes(const loaded_fixture* f, genai_sample_stream* data, text* out) {
   genai_quantizer* quantizer;
-  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc};
+  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &conformance_soc};
   void* bytes;
   size_t size;
   assert_ok(executorch_quantizer_create(&quantizer));
@@ -341,7 +292,7 @@ static void the_default_quantizer_takes_the_default_calibration_data(void** stat
   genai_calibration_data* source;
   genai_sample_stream* data;
   genai_object* words;
-  loaded_fixture f = {.context = make_context(small_options, 3, NULL)};
+  loaded_fixture f = {.context = conformance_context(NULL)};
   const genai_options* options = genai_context_options(f.context);
   snprintf(directory, sizeof directory, "%s/model", scratch_directory());
   make_model(directory);
@@ -374,7 +325,7 @@ static genai_status* load_and_quantize(const genai_context* context) {
   const int32_t ids[] = {1, 2, 3};
   const int32_t* sequences[] = {ids};
   const size_t lengths[] = {3};
-  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &soc, .options = options};
+  genai_quantizer_request request = {.backend = GENAI_BACKEND_HTP, .soc = &conformance_soc, .options = options};
   genai_status* status = executorch_loader_create(&loader);
   if (!status) status = loader->vtable->load_model(loader, context, test_data("checkpoints/llama"), options, &loaded);
   if (!status) status = loader->vtable->get_example_inputs(loader, context, loaded, options, &inputs);
@@ -400,7 +351,7 @@ static genai_status* load_and_quantize(const genai_context* context) {
 
 static void every_failed_allocation_of_the_default_adapters_is_an_error_and_leaks_nothing(void** state) {
   (void)state;
-  genai_context* context = make_context(small_options, 3, NULL);
+  genai_context* context = conformance_context(NULL);
   uint64_t before = mem_allocation_count();
   assert_ok(load_and_quantize(context));
   uint64_t allocations = mem_allocation_count() - before;
@@ -422,19 +373,8 @@ static void every_failed_allocation_of_the_default_adapters_is_an_error_and_leak
 }
 
 /* ---- DeviceRunner ---- */
-static void check_runner_order(genai_device_runner* runner) {
-  genai_context* context = make_context(NULL, 0, NULL);
-  genai_execute_request execute = {0};
-  genai_execute_result result = {0};
-  genai_string_list files = {0};
-  assert_fails(runner->vtable->execute(runner, context, &execute, &result), GENAI_ERROR_INVALID_ARGUMENT, "execute was called before push");
-  assert_fails(runner->vtable->pull(runner, context, scratch_directory(), &files), GENAI_ERROR_INVALID_ARGUMENT,
-               "pull was called before push");
-  genai_context_destroy(context);
-}
-
-static void check_runner(genai_device_runner* runner, const char* missing_artifact, const char* suffix) {
-  check_runner_order(runner);
+static void check_push(genai_device_runner* runner, const char* missing_artifact, const char* suffix) {
+  conform_runner_order(runner);
   genai_context* context = make_context(NULL, 0, NULL);
   const char* const nothing[] = {"notes.txt"};
   const char* const missing[] = {missing_artifact};
@@ -442,18 +382,18 @@ static void check_runner(genai_device_runner* runner, const char* missing_artifa
   assert_fails(runner->vtable->push(runner, context, &push), GENAI_ERROR_INVALID_ARGUMENT, suffix);
   push.artifacts = missing;
   assert_fails(runner->vtable->push(runner, context, &push), GENAI_ERROR_NOT_FOUND, missing_artifact);
-  check_runner_order(runner); /* a failed push leaves nothing there */
+  conform_runner_order(runner); /* a failed push leaves nothing there */
   genai_context_destroy(context);
   runner->vtable->destroy(runner);
 }
 
-static void execute_or_pull_before_push_is_an_error(void** state) {
+static void a_push_that_fails_leaves_nothing_on_the_device(void** state) {
   (void)state;
   genai_device_runner* runner;
   assert_ok(executorch_host_runner_create(&runner));
-  check_runner(runner, "/nonexistent/a.sim.pte", ".pte");
+  check_push(runner, "/nonexistent/a.sim.pte", ".pte");
   assert_ok(qairt_host_runner_create(&runner));
-  check_runner(runner, "/nonexistent/a.sim.genie/genie_config.json", "genie");
+  check_push(runner, "/nonexistent/a.sim.genie/genie_config.json", "genie");
 }
 
 /* ---- Compiler ---- */
@@ -466,7 +406,7 @@ static void check_refusals(genai_compiler* compiler) {
                                    .n_graphs = 1,
                                    .artifact_directory = scratch_directory(),
                                    .file_name = "x",
-                                   .soc = &soc,
+                                   .soc = &conformance_soc,
                                    .backend = GENAI_BACKEND_HTP,
                                    .options = genai_context_options(context)};
   genai_compile_result result = {0};
@@ -500,6 +440,41 @@ static void every_compiler_refuses_what_it_does_not_know(void** state) {
   check_refusals(compiler);
 }
 
+/* ---- Compilers and runners, with what the one gives the other ---- */
+static void executorchs_compiler_and_runner_conform(void** state) {
+  (void)state;
+  genai_compiler* compiler;
+  genai_device_runner* runner;
+  skip_without("libQnnHtp.so");
+  assert_ok(executorch_compiler_create(&compiler));
+  assert_ok(executorch_host_runner_create(&runner));
+  compile_and_run(compiler, runner, "executorch", true);
+  compiler->vtable->destroy(compiler);
+  runner->vtable->destroy(runner);
+}
+
+static void qairts_compiler_and_runner_conform(void** state) {
+  (void)state;
+  genai_compiler* compiler;
+  genai_device_runner* runner;
+  skip_without("libGenie.so");
+  assert_ok(qairt_compiler_create(&compiler));
+  assert_ok(qairt_host_runner_create(&runner));
+  compile_and_run(compiler, runner, "qairt", true);
+  compiler->vtable->destroy(compiler);
+  runner->vtable->destroy(runner);
+}
+
+static void the_stubs_compiler_and_runner_conform(void** state) {
+  (void)state;
+  for (int gives = 0; gives < 2; gives++) { /* a runner may leave decoding to the caller: the pulled files are the results then */
+    stubs_init(&the_stubs);
+    the_stubs.gives_text = gives;
+    compile_and_run(&the_stubs.compiler, &the_stubs.runner, "stubs", false);
+    stubs_deinit(&the_stubs);
+  }
+}
+
 static int remove_scratch(void** state) {
   (void)state;
   char line[128];
@@ -510,16 +485,21 @@ static int remove_scratch(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_model_loader_conforms),
+      cmocka_unit_test(the_graphs_are_decode_and_prefill),
       cmocka_unit_test(example_inputs_come_from_the_model),
       cmocka_unit_test(every_calibration_source_conforms),
+      cmocka_unit_test(every_source_of_training_data_conforms),
       cmocka_unit_test(every_quantizer_conforms),
       cmocka_unit_test(kv_outputs_and_inputs_of_all_graphs_have_identical_encodings),
       cmocka_unit_test(an_empty_calibration_set_is_an_error_and_an_unknown_model_type_too),
       cmocka_unit_test(a_sample_longer_than_a_pass_counts_as_its_parts),
       cmocka_unit_test(the_default_quantizer_takes_the_default_calibration_data),
       cmocka_unit_test(every_failed_allocation_of_the_default_adapters_is_an_error_and_leaks_nothing),
-      cmocka_unit_test(execute_or_pull_before_push_is_an_error),
+      cmocka_unit_test(a_push_that_fails_leaves_nothing_on_the_device),
       cmocka_unit_test(every_compiler_refuses_what_it_does_not_know),
+      cmocka_unit_test(executorchs_compiler_and_runner_conform),
+      cmocka_unit_test(qairts_compiler_and_runner_conform),
+      cmocka_unit_test(the_stubs_compiler_and_runner_conform),
   };
   return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }
