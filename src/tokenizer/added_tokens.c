@@ -98,6 +98,7 @@ bool added_tokens_next(const added_tokens* self, const prefix_set* set, const un
     if (token->strip_right) {
       while (end < in.length && unicode_is(classes, utf8_next(data + end, &length), UNICODE_SPACES)) end += length;
     }
+    if (begin >= end) continue; /* all of it is white space that the one before has taken along */
     *from = at;
     *out = (added_match){begin, end, token};
     return true;

@@ -159,9 +159,11 @@ def make_tokenizers():
     flags.normalizer = normalizers.Lowercase()
     flags.add_tokens([AddedToken("<l>", lstrip=True, normalized=False), AddedToken("<r>", rstrip=True, normalized=False),
                       AddedToken("<b>", lstrip=True, rstrip=True, normalized=True), AddedToken("word", single_word=True, normalized=False),
-                      AddedToken("Mixed", normalized=True), AddedToken("É", normalized=True)])
+                      AddedToken("Mixed", normalized=True), AddedToken("É", normalized=True),
+                      AddedToken("\n\n", lstrip=True, normalized=False), AddedToken("  ", lstrip=True, rstrip=True, normalized=True)])
     yield "added token flags", flags, ["a  <l>  b", "a  <r> \n b", "a  <b>\t b <B> c", "word words sword _word word", "mixed MIXED Mixed é É",
-                                       "<l><r> <l>", "  <r>  <l>  ", "<b> <b>"]
+                                       "<l><r> <l>", "  <r>  <l>  ", "<b> <b>",
+                                       "a<r>\n\nb", "<r>\n\n<r>\n\n", "a \n\nb", "<b>  b", "a    <l>\n\n", "x" + " " * 7 + "y"]
 
     bert_like = characters(300, pre_tokenizers.BertPreTokenizer())
     bert_like.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Strip(), normalizers.Nmt(),
