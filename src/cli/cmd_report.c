@@ -11,7 +11,9 @@
 #include "cli/inspect.h"
 #include "cli/model_session.h"
 #include "cli/pipeline_run.h"
+#include "genie/genie.h"
 #include "pipeline/internal.h"
+#include "pipeline/qairt.h"
 #include "report/report.h"
 
 #define RECORD_SUFFIX ".run.json"
@@ -99,8 +101,18 @@ static genai_status* find_in_folder(const char* folder, text* out) {
 
 static genai_status* find_record(job* self) {
   const char* given = self->given->positionals[0];
-  if (path_is_directory(given)) return find_in_folder(given, &self->record_path);
-  return ends_with(given, ".pte") ? run_record_path(given, &self->record_path) : text_append_cstr(&self->record_path, given);
+  size_t length = strlen(given);
+  while (length > 1 && given[length - 1] == '/') length--;
+  char* path = mem_strndup(given, length);
+  if (!path) return genai_status_out_of_memory();
+  genai_status* status;
+  if (ends_with(path, QAIRT_DEVICE_SUFFIX) || ends_with(path, QAIRT_DEVICE_SUFFIX "/" GENIE_CONFIG_FILE) || ends_with(path, ".pte")) {
+    status = run_record_path(path, &self->record_path);
+  } else {
+    status = path_is_directory(path) ? find_in_folder(path, &self->record_path) : text_append_cstr(&self->record_path, path);
+  }
+  mem_free(path);
+  return status;
 }
 
 static genai_status* open_record(job* self) {
@@ -266,7 +278,12 @@ static genai_status* read_graphs(job* self) {
                              ? open_session(self, checkpoint_path, was_quantized(self) && measured)
                              : genai_status_create(GENAI_ERROR_NOT_FOUND, "the checkpoint \"%s\" is not there any more", checkpoint_path);
   mem_free(checkpoint_path);
-  if (status && genai_status_kind(status) == GENAI_ERROR_NOT_FOUND) return explain(&self->not_measured, "Not measured", status);
+  if (status && cli_exit_code(status) != EXIT_CANCELLED && genai_status_kind(status) != GENAI_ERROR_OUT_OF_MEMORY) {
+    /* Its model, recipe or calibration text is not what the run had any more: the rest of the page is. */
+    GENAI_TRY(explain(&self->not_measured, "Not measured", status));
+    log_write(LOG_WARNING, "the page goes without graphs and quality: %s", self->not_measured.data);
+    return NULL;
+  }
   GENAI_TRY(status);
   const ir_graph* widest = NULL;
   for (const ir_graph* graph; self->n_graphs < MAX_GRAPHS && (graph = model_session_graph(self->session, self->n_graphs));) {

@@ -94,14 +94,12 @@ static genai_status* calibration_stream(model_session* self, genai_sample_stream
   GENAI_TRY(executorch_calibration_create(&source_data));
   const tokenizer* words = model_session_tokenizer(self);
   text_view source = words ? tokenizer_chat_template(words) : (text_view){NULL, 0};
+  const genai_options* options = genai_context_options(self->context);
+  const char* fallback = genai_options_get(options, "chat_template");
   genai_status* status = NULL;
   if (source.data && !(template = mem_strndup(source.data, source.length))) status = genai_status_out_of_memory();
-  genai_data_request request = {.model = self->model,
-                                .tokenizer = self->words,
-                                .chat_template = template,
-                                .n_samples = GENAI_DEFAULT_SAMPLES,
-                                .sequence_length = GENAI_DEFAULT_SEQUENCE_LENGTH,
-                                .options = genai_context_options(self->context)};
+  /* As in a run: what is measured here is what a run compiles. */
+  genai_data_request request = executorch_calibration_request(self->model, self->words, template ? template : fallback, options);
   if (!status) status = source_data->vtable->generate(source_data, self->context, &request, out);
   source_data->vtable->destroy(source_data);
   mem_free(template);
@@ -116,7 +114,8 @@ static genai_status* quantize(model_session* self, const genai_example_inputs* i
   GENAI_TRY(executorch_quantizer_create(&quantizer));
   const genai_quantizer_vtable* vtable = quantizer->vtable;
   const genai_options* options = genai_context_options(self->context);
-  genai_quantizer_request request = {GENAI_BACKEND_HTP, &soc, NULL, genai_options_get(options, "recipe"), options};
+  genai_quantizer_request request = {GENAI_BACKEND_HTP, &soc, genai_options_get(options, "dtype"), genai_options_get(options, "recipe"),
+                                     options};
   genai_status* status = vtable->export_model(quantizer, self->context, self->model, inputs);
   if (!status) status = vtable->make_quantizer(quantizer, self->context, &request);
   if (!status) status = vtable->prepare(quantizer, self->context);

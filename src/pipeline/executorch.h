@@ -21,6 +21,10 @@ genai_status* executorch_quantizer_create(genai_quantizer** out) GENAI_MUST_USE;
 genai_status* executorch_compiler_create(genai_compiler** out) GENAI_MUST_USE;
 genai_status* executorch_host_runner_create(genai_device_runner** out) GENAI_MUST_USE;
 
+/* What the engine asks of calibration data, by `options`; all is borrowed. */
+genai_data_request executorch_calibration_request(genai_object* source, genai_object* words, const char* chat_template,
+                                                  const genai_options* options);
+
 /* Where the engine puts an artifact of `model` for `soc`: DIRECTORY/NAME.SOC.SUFFIX, with NAME from `name` or, when that is NULL, from the
  * model's path. `soc` is a chipset's name, `suffix` is ".pte" or ".sim.pte". The caller frees the path. */
 genai_status* executorch_artifact_path(const char* directory, const char* name, const char* model, const char* soc, const char* suffix,

@@ -71,6 +71,17 @@ static genai_status* load(preparation* self, const genai_context* context, const
   return NULL;
 }
 
+genai_data_request executorch_calibration_request(genai_object* source, genai_object* words, const char* chat_template,
+                                                  const genai_options* options) {
+  return (genai_data_request){
+      .model = source,
+      .tokenizer = words,
+      .chat_template = chat_template,
+      .n_samples = (size_t)genai_options_integer(options, "calibration_samples", GENAI_DEFAULT_SAMPLES),
+      .sequence_length = (size_t)genai_options_integer(options, "calibration_length", GENAI_DEFAULT_SEQUENCE_LENGTH),
+      .options = options};
+}
+
 static genai_status* find_calibration_data(preparation* self, const genai_context* context, const genai_model_preparation_input* input,
                                            genai_model_preparation_output* out) {
   genai_sample_stream* given = genai_context_calibration_data(context);
@@ -78,13 +89,7 @@ static genai_status* find_calibration_data(preparation* self, const genai_contex
     out->calibration_data = genai_sample_stream_retain(given);
     return NULL;
   }
-  genai_data_request request = {
-      .model = out->model,
-      .tokenizer = out->tokenizer,
-      .chat_template = out->chat_template,
-      .n_samples = (size_t)genai_options_integer(input->options, "calibration_samples", GENAI_DEFAULT_SAMPLES),
-      .sequence_length = (size_t)genai_options_integer(input->options, "calibration_length", GENAI_DEFAULT_SEQUENCE_LENGTH),
-      .options = input->options};
+  genai_data_request request = executorch_calibration_request(out->model, out->tokenizer, out->chat_template, input->options);
   GENAI_TRY(self->calibration->vtable->generate(self->calibration, context, &request, &out->calibration_data));
   if (!out->calibration_data) return executorch_absent("the calibration data is", "CalibrationData.generate");
   return NULL;

@@ -229,6 +229,34 @@ def test_what_is_gone_is_said_on_the_page(run, tmp_path):
     assert "The artifact cannot be inspected" in (tmp_path / "page.html").read_text()
 
 
+def test_what_cannot_be_measured_any_more_is_said_on_the_page(run, tmp_path):
+    facts = dict(run["facts"], options=dict(run["facts"]["options"], recipe=str(tmp_path / "gone.json")))
+    (tmp_path / "x.run.json").write_text(json.dumps(facts))
+    done = genai("report", tmp_path / "x.run.json", "--ids", TEXT)
+    assert done.returncode == 0, done.stderr
+    assert "without graphs and quality" in done.stderr and "gone.json" in done.stderr
+    text = (tmp_path / "x.report.html").read_text()
+    assert "Not measured" in text and "gone.json" in text and "Provenance" in text
+
+
+def test_a_bundle_is_an_artifact_too(run, tmp_path):
+    bundle = tmp_path / "x.SM8650.genie"
+    bundle.mkdir()
+    (tmp_path / "x.SM8650.run.json").write_text(json.dumps(run["facts"]))
+    for path in (bundle, f"{bundle}/", bundle / "genie_config.json", tmp_path / "x.SM8650.sim.genie"):
+        done = genai("report", path, "--no-quality")
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "x.SM8650.report.html").unlink()
+
+
+def test_what_is_measured_is_calibrated_as_the_run_was(run, tmp_path):
+    """The built-in set has more than the one sample that the run took."""
+    lines = [genai("logits", run["model"], "--ids", TEXT, "--on", "simulated", "--out", tmp_path / "x.f32", *options).stderr
+             for options in (["--set", "calibration_samples=1"], ["--set", "calibration_samples=2"])]
+    tokens = [int(re.search(r"calibrated on (\d+) tokens", line).group(1)) for line in lines]
+    assert tokens[1] == 2 * tokens[0]
+
+
 def test_a_float_run_and_no_quality(run, tmp_path):
     done = genai("run", LLAMA, *RUN, "--until", "compilation", "--skip", "quantization", "--artifact-dir", tmp_path)
     assert done.returncode == 0, done.stderr
