@@ -3,6 +3,7 @@
 #include "tokenizer/regex.h"
 
 #include <pcre2.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -57,6 +58,30 @@ done:
   pcre2_general_context_free(general);
   text_deinit(&translated);
   return status;
+}
+
+genai_status* regex_is_script(text_view name, bool* out) {
+  char pattern[64] = "\\p{sc:";
+  size_t length = strlen(pattern);
+  *out = false;
+  if (name.length > 40) return NULL;
+  for (size_t i = 0; i < name.length; i++) {
+    char c = name.data[i];
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_')) return NULL;
+    pattern[length++] = c;
+  }
+  pattern[length++] = '}';
+  pcre2_general_context* general = pcre2_general_context_create(allocate, release, NULL);
+  pcre2_compile_context* context = general ? pcre2_compile_context_create(general) : NULL;
+  int error = PCRE2_ERROR_NOMEMORY;
+  PCRE2_SIZE offset;
+  pcre2_code* code = context ? pcre2_compile((PCRE2_SPTR)pattern, length, PCRE2_UTF, &error, &offset, context) : NULL;
+  *out = code != NULL;
+  bool memory = !code && (error == PCRE2_ERROR_NOMEMORY || error == PCRE2_ERROR_HEAP_FAILED);
+  pcre2_code_free(code);
+  pcre2_compile_context_free(context);
+  pcre2_general_context_free(general);
+  return memory ? genai_status_out_of_memory() : NULL;
 }
 
 void regex_free(regex* self) {

@@ -26,6 +26,9 @@ void regex_cursor_deinit(regex_cursor* cursor);
 /* The first match at or after `from` in valid UTF-8 text: sets `*found` and, when true, the range. */
 genai_status* regex_search(regex_cursor* cursor, text_view in, size_t from, bool* found, size_t* begin, size_t* end) GENAI_MUST_USE;
 
+/* Whether PCRE2 knows a script of this name. */
+genai_status* regex_is_script(text_view name, bool* out) GENAI_MUST_USE;
+
 /* The translation, for tests: the PCRE2 pattern of an Oniguruma pattern. */
 genai_status* regex_translate(text_view pattern, text* out) GENAI_MUST_USE;
 

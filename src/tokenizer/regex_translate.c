@@ -1,5 +1,6 @@
 /* From Oniguruma's Ruby syntax to PCRE2's. What differs in the patterns that tokenizers carry:
- *   \s \S \w \W \b \B   other sets than PCRE2's with UCP (U+180E, marks), so they are written out;
+ *   \s \S \w \W \b \B   other sets than PCRE2's with UCP (U+180E, marks), so they are written out; [:punct:] and its like too;
+ *   \p{Han} ...   a script; to PCRE2 also what other scripts share with it (U+3001), unless it is called \p{sc:Han};
  *   \p{L} ...     of a newer Unicode version than PCRE2's, so what is newer is added;
  *   \h \H         hexadecimal digits in Ruby;
  *   X{n,m}+       a repeated group in Ruby, possessive in PCRE2;
@@ -16,6 +17,9 @@
 /* Connector punctuation, and what is alphabetic or a digit to Oniguruma without being a letter or a number's digit. */
 #define WORD_EXTRA \
   "\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+
+/* Extensions H and I, which PCRE2's Unicode version may not have. */
+#define NEWER_HAN "\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}"
 
 enum { MAX_GROUPS = 64, MAX_CLASS_NESTING = 8, MAX_TRANSLATED = 1 << 20 };
 
@@ -68,8 +72,8 @@ static uint32_t property_classes(text_view name) {
   return 0;
 }
 
-/* \p{NAME} with its newer code points, as the inside of a class. */
-static genai_status* append_property(text* out, text_view name) {
+/* \p{NAME} of a general category with its newer code points, as the inside of a class. */
+static genai_status* append_category(text* out, text_view name) {
   GENAI_TRY(text_printf(out, "\\p{%.*s}", (int)name.length, name.data));
   uint32_t classes = property_classes(name);
   for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++) {
@@ -81,8 +85,56 @@ static genai_status* append_property(text* out, text_view name) {
 /* What \w stands for, as the inside of a class. */
 static genai_status* append_word_set(text* out) {
   static const char* const names[] = {"L", "M", "Nd", "Nl"};
-  for (size_t i = 0; i < 4; i++) GENAI_TRY(append_property(out, text_view_of(names[i])));
+  for (size_t i = 0; i < 4; i++) GENAI_TRY(append_category(out, text_view_of(names[i])));
   return text_append_cstr(out, WORD_EXTRA);
+}
+
+/* Oniguruma's POSIX names, of brackets and of properties; `*known` says whether this is one that PCRE2 reads otherwise. Punctuation in
+ * brackets includes symbols. */
+static genai_status* append_posix(text* out, text_view name, bool bracket, bool* known) {
+  static const struct {
+    const char *name, *property;
+    const char* categories[2]; /* whose newer code points belong to it */
+  } sets[] = {{"alpha", "\\p{Alphabetic}", {"L"}},
+              {"alnum", "\\p{Alphabetic}", {"L", "Nd"}},
+              {"upper", "\\p{Uppercase}", {NULL}},
+              {"lower", "\\p{Lowercase}", {NULL}},
+              {"digit", "", {"Nd"}},
+              {"space", SPACE_SET, {NULL}},
+              {"punct", "", {"P", "S"}}};
+  *known = true;
+  char lower[16] = "";
+  for (size_t i = 0; i < name.length && name.length < sizeof lower; i++)
+    lower[i] = (char)(name.data[i] >= 'A' && name.data[i] <= 'Z' ? name.data[i] + 32 : name.data[i]);
+  if (!strcmp(lower, "word")) return append_word_set(out);
+  for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+    if (strcmp(lower, sets[i].name) != 0) continue;
+    GENAI_TRY(text_append_cstr(out, sets[i].property));
+    for (size_t j = 0; j < 2 && sets[i].categories[j]; j++) {
+      if (!bracket && !strcmp(sets[i].categories[j], "S")) continue;
+      GENAI_TRY(append_category(out, text_view_of(sets[i].categories[j])));
+    }
+    return NULL;
+  }
+  *known = false;
+  return NULL;
+}
+
+/* \p{NAME}, as the inside of a class: a category, a POSIX name, a script, or what both libraries call the same. */
+static genai_status* append_property(text* out, text_view name) {
+  static const char* const long_names[][2] = {{"Letter", "L"}, {"Mark", "M"},      {"Number", "N"},         {"Punctuation", "P"},
+                                              {"Symbol", "S"}, {"Separator", "Z"}, {"Decimal_Number", "Nd"}};
+  for (size_t i = 0; i < sizeof long_names / sizeof long_names[0]; i++) {
+    if (text_view_equal_cstr(name, long_names[i][0])) return append_category(out, text_view_of(long_names[i][1]));
+  }
+  if (name.length <= 2) return append_category(out, name);
+  bool known;
+  GENAI_TRY(append_posix(out, name, false, &known));
+  if (known) return NULL;
+  bool script;
+  GENAI_TRY(regex_is_script(name, &script));
+  GENAI_TRY(text_printf(out, "\\p{%s%.*s}", script ? "sc:" : "", (int)name.length, name.data));
+  return script && text_view_equal_cstr(name, "Han") ? text_append_cstr(out, NEWER_HAN) : NULL;
 }
 
 /* A set written out: bare inside a class, otherwise as a class of its own. */
@@ -96,6 +148,9 @@ static genai_status* append_set(translation* t, char letter, bool in_class) {
       break;
     case 'h':
       GENAI_TRY(text_append_cstr(t->out, "0-9a-fA-F"));
+      break;
+    case 'd':
+      GENAI_TRY(append_category(t->out, text_view_of("Nd")));
       break;
     default:
       GENAI_TRY(append_word_set(t->out));
@@ -124,9 +179,11 @@ static genai_status* translate_braced(translation* t, bool in_class) {
   if (!close && p[1] != 'x') return unsupported(t, "a property without {}");
   size_t length = close ? (size_t)(close - p) + 1 : 2;
   t->at += length;
-  if (p[1] != 'p') return text_append(t->out, p, length);
-  if (!in_class) GENAI_TRY(text_append_char(t->out, '['));
-  GENAI_TRY(append_property(t->out, (text_view){p + 3, length - 4}));
+  bool negated = p[1] == 'P' || (p[1] == 'p' && p[3] == '^');
+  if (p[1] == 'x' || (negated && in_class)) return text_append(t->out, p, length);
+  size_t name = p[1] == 'p' && negated ? 4 : 3;
+  if (!in_class) GENAI_TRY(text_append_cstr(t->out, negated ? "[^" : "["));
+  GENAI_TRY(append_property(t->out, (text_view){p + name, length - 1 - name}));
   return in_class ? NULL : text_append_char(t->out, ']');
 }
 
@@ -135,7 +192,7 @@ static genai_status* translate_escape(translation* t, bool in_class) {
   const char* p = t->in.data + t->at;
   size_t left = t->in.length - t->at;
   if (left < 2) return unsupported(t, "a backslash at its end");
-  if (strchr("swhSWH", p[1])) {
+  if (strchr("swhdSWH", p[1]) || (p[1] == 'D' && !in_class)) {
     GENAI_TRY(append_set(t, p[1], in_class));
     t->at += 2;
     return NULL;
@@ -179,7 +236,10 @@ static genai_status* translate_class(translation* t) {
       const char* close = memchr(t->in.data + t->at, ']', t->in.length - t->at);
       if (!close) return unsupported(t, "an open POSIX class");
       size_t length = (size_t)(close - (t->in.data + t->at)) + 1;
-      GENAI_TRY(text_append(t->out, t->in.data + t->at, length));
+      const char* name = t->in.data + t->at + 2;
+      bool known = false;
+      if (length > 4) GENAI_TRY(append_posix(t->out, (text_view){name, length - 4}, true, &known));
+      if (!known) GENAI_TRY(text_append(t->out, t->in.data + t->at, length));
       t->at += length;
     } else if (c == '[') {
       return unsupported(t, "a class inside a class");
