@@ -374,11 +374,6 @@ static genai_status* put_field(jinja_machine* machine, jinja_builder* out, jinja
     how.align = '<'; /* '0' before the width of a string pads on the right */
     return put_text(out, &how, value.as.string);
   }
-  if (value.kind == JINJA_BOOL && !how.type) {
-    jinja_value name;
-    GENAI_TRY(jinja_str(machine, value, &name));
-    return put_text(out, &how, name.as.string);
-  }
   if (jinja_as_integer(value, &integer) && (!how.type || is_among(how.type, "bdoxXn"))) {
     if (how.precision >= 0) return bad_format(machine, "an integer takes no precision");
     return put_integer(out, &how, how.type ? how.type : 'd', integer);

@@ -379,6 +379,8 @@ s.partition("zz")
 "}".format()
 "{:d}".format("a")
 "{:>{w}}".format("a", w=4)
+"{:>8}|{:05}|{:+}|{!s:>6}|{:x}|{}".format(true, true, false, true, true, true)
+"{:s}".format(true)
 "%s and %s" % ("a", 1)
 "%s" % "a"
 "%s" % none
