@@ -144,6 +144,8 @@ typedef struct genai_strategy_vtable {
    * model_preparation ran. May be NULL: the stage and those after it always run. */
   genai_status* (*fingerprint)(genai_strategy* self, const genai_context* context, const genai_fingerprint_request* request,
                                genai_fingerprint* out);
+  /* What can be checked once model_preparation ran and before what takes long, such as prompts against the context length. May be NULL. */
+  genai_status* (*check_prepared)(genai_strategy* self, const genai_context* context, const genai_fingerprint_request* request);
 } genai_strategy_vtable;
 struct genai_strategy {
   const genai_strategy_vtable* vtable;

@@ -1,6 +1,8 @@
 /* From a prompt to token ids. What a template means is src/tokenizer's business. */
 #include "pipeline/chat_prompt.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 
 static genai_status* token_text(const tokenizer* words, int32_t id, char** out) {
@@ -32,4 +34,39 @@ genai_status* chat_prompt_encode(const tokenizer* words, const chat_template* so
     status = tokenizer_encode(words, rendered.data ? rendered.data : "", rendered.length, (tokenizer_encode_options){false, true}, out);
   text_deinit(&rendered);
   return status;
+}
+
+genai_status* chat_prompt_encode_question(const tokenizer* words, const chat_template* source, const char* system, const char* question,
+                                          token_list* out) {
+  size_t length = strlen(question);
+  if (!utf8_is_valid(question, length)) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the prompt is not valid UTF-8");
+  if (!source) return tokenizer_encode(words, question, length, (tokenizer_encode_options){true, true}, out);
+  chat_message messages[] = {{"system", system}, {"user", question}};
+  return chat_prompt_encode(words, source, system ? messages : messages + 1, system ? 2 : 1, true, out);
+}
+
+genai_status* prompt_check_ids(size_t index, const int32_t* ids, size_t count, uint32_t vocabulary) {
+  for (size_t i = 0; i < count; i++) {
+    if (ids[i] >= 0 && (uint32_t)ids[i] < vocabulary) continue;
+    return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "prompt %zu: id %d at position %zu is outside the vocabulary of %u", index + 1,
+                               ids[i], i, vocabulary);
+  }
+  return NULL;
+}
+
+genai_status* prompt_check_length(size_t index, size_t count, uint32_t context, uint32_t longest) {
+  if (!count) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "prompt %zu has no tokens", index + 1);
+  if (count > context)
+    return genai_status_create(
+        GENAI_ERROR_LIMIT,
+        "prompt %zu has %zu tokens, but the context length of the artifact is %u; shorten the prompt or compile with a "
+        "larger --context",
+        index + 1, count, context);
+  if (count > longest)
+    return genai_status_create(
+        GENAI_ERROR_LIMIT,
+        "prompt %zu has %zu tokens, but the artifact takes prompts of %u at most, because prefill keeps a block of its context of %u free; "
+        "shorten the prompt, or compile with a larger --context or a smaller --prefill-ar",
+        index + 1, count, longest, context);
+  return NULL;
 }

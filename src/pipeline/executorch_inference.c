@@ -46,6 +46,13 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
   return status;
 }
 
+/* An artifact that the context brings has lengths of its own. */
+static genai_status* check_prepared(genai_strategy* base, const genai_context* context, const genai_fingerprint_request* request) {
+  const inference* self = (const inference*)base;
+  if (self->runner != self->own_runner || genai_context_artifact_count(context)) return NULL;
+  return executorch_check_prompts(self->engine, context, request->prepared);
+}
+
 static genai_status* check_input(const genai_inference_input* input) {
   if (!input->soc) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the SoC is missing from the input");
   if (!input->n_artifacts)
@@ -98,7 +105,8 @@ genai_status* executorch_inference_strategy(void* user, const genai_adapters* ad
                                                .n_options = EXECUTORCH_OPTION_COUNT,
                                                .validate = validate,
                                                .infer = infer,
-                                               .destroy = destroy};
+                                               .destroy = destroy,
+                                               .check_prepared = check_prepared};
   inference* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   self->vtable = vtable;

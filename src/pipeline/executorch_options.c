@@ -52,6 +52,6 @@ genai_status* executorch_register(genai_registry* registry) {
 }
 
 const engine_parts* engine_of(const void* user) {
-  static const engine_parts executorch = {"executorch", executorch_compiler_create, executorch_host_runner_create, NULL};
+  static const engine_parts executorch = {"executorch", executorch_compiler_create, executorch_host_runner_create, false, NULL};
   return user ? user : &executorch;
 }

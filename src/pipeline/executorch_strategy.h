@@ -20,9 +20,14 @@ typedef struct engine_parts {
   const char* name;
   genai_status* (*create_compiler)(genai_compiler** out);
   genai_status* (*create_runner)(genai_device_runner** out);
+  bool keeps_block_free;   /* prompts may fill the context but for one block of the widest graph */
   child_work probe_runner; /* whether what the runner needs is there, given the libraries' folder (NULL: searched); NULL: nothing more */
 } engine_parts;
 const engine_parts* engine_of(const void* user);
+
+/* The context's prompts against the model that was prepared, for the host runner of `engine`: what that would refuse once the artifact is there. */
+genai_status* executorch_check_prompts(const engine_parts* engine, const genai_context* context,
+                                       const genai_model_preparation_output* prepared) GENAI_MUST_USE;
 
 /* Runs `work` on the libraries' folder in a child process where that is possible and this process must stay without the vendor's libraries. */
 genai_status* executorch_probe(const genai_context* context, child_work work, text* payload) GENAI_MUST_USE;

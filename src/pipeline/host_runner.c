@@ -198,11 +198,8 @@ static genai_status* encode_text(const execution* self, const char* prompt, toke
     return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT,
                                "there is no tokenizer for the prompt; give token ids (--ids) or put tokenizer.json beside \"%s\"",
                                self->runner->artifact);
-  if (!utf8_is_valid(prompt, strlen(prompt))) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "the prompt is not valid UTF-8");
-  if (!self->template) return tokenizer_encode(self->words, prompt, strlen(prompt), (tokenizer_encode_options){true, true}, out);
   const char* system = genai_options_get(self->request->options, "system_prompt");
-  chat_message messages[] = {{"system", system}, {"user", prompt}};
-  return chat_prompt_encode(self->words, self->template, system ? messages : messages + 1, system ? 2 : 1, true, out);
+  return chat_prompt_encode_question(self->words, self->template, system, prompt, out);
 }
 
 static genai_status* encode_prompt(const execution* self, size_t index, token_list* out) {
@@ -211,29 +208,10 @@ static genai_status* encode_prompt(const execution* self, size_t index, token_li
   if (!ids) {
     GENAI_TRY(encode_text(self, genai_context_prompt_text(self->context, index), out));
   } else {
-    int32_t vocabulary = (int32_t)self->generator->vocab_size;
-    for (size_t i = 0; i < count; i++) {
-      if (ids[i] < 0 || ids[i] >= vocabulary)
-        return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "prompt %zu: id %d at position %zu is outside the vocabulary of %d",
-                                   index + 1, ids[i], i, vocabulary);
-      GENAI_TRY(token_list_append(out, ids[i]));
-    }
+    GENAI_TRY(prompt_check_ids(index, ids, count, self->generator->vocab_size));
+    for (size_t i = 0; i < count; i++) GENAI_TRY(token_list_append(out, ids[i]));
   }
-  uint32_t context = self->generator->context_length;
-  if (!out->count) return genai_status_create(GENAI_ERROR_INVALID_ARGUMENT, "prompt %zu has no tokens", index + 1);
-  if (out->count > context)
-    return genai_status_create(
-        GENAI_ERROR_LIMIT,
-        "prompt %zu has %zu tokens, but the context length of the artifact is %u; shorten the prompt or compile with a "
-        "larger --context",
-        index + 1, out->count, context);
-  if (out->count > self->generator->longest_prompt)
-    return genai_status_create(
-        GENAI_ERROR_LIMIT,
-        "prompt %zu has %zu tokens, but the artifact takes prompts of %u at most, because prefill keeps a block of its context of %u free; "
-        "shorten the prompt, or compile with a larger --context or a smaller --prefill-ar",
-        index + 1, out->count, self->generator->longest_prompt, context);
-  return NULL;
+  return prompt_check_length(index, out->count, self->generator->context_length, self->generator->longest_prompt);
 }
 
 /* Where new ids go: kept, decoded, and streamed. */

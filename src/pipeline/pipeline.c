@@ -232,6 +232,19 @@ static genai_status* look_for_stored(run* r) {
   return resume_look(&r->stored, r->pipeline->stages, r->context, &request);
 }
 
+/* What no stage after model_preparation could do anything about is said before they run. */
+static genai_status* check_prepared(run* r) {
+  genai_fingerprint_request request = {&r->soc, r->pipeline->backend, &r->prepared};
+  for (unsigned i = GENAI_STAGE_MODEL_PREPARATION + 1; r->pipeline->stages[GENAI_STAGE_MODEL_PREPARATION] && i < GENAI_STAGE_COUNT; i++) {
+    if (!r->pipeline->stages[i]) continue;
+    genai_strategy* strategy = genai_stage_strategy(r->pipeline->stages[i]);
+    if (!strategy->vtable->check_prepared) continue;
+    genai_status* status = strategy->vtable->check_prepared(strategy, r->context, &request);
+    if (status) return genai_status_wrap_stage(status, genai_stage_name((genai_stage_kind)i), "cannot run on what was prepared");
+  }
+  return NULL;
+}
+
 static genai_status* run_stages(run* r, genai_pipeline_report* report) {
   char elapsed[32];
   double started = clock_seconds();
@@ -239,6 +252,7 @@ static genai_status* run_stages(run* r, genai_pipeline_report* report) {
   genai_status* status = NULL;
   for (unsigned i = 0; !status && i < GENAI_STAGE_COUNT; i++) {
     if (r->pipeline->stages[i]) status = run_stage(r, (genai_stage_kind)i, &report->stages[i]);
+    if (!status && i == GENAI_STAGE_MODEL_PREPARATION) status = check_prepared(r);
     if (!status && i == GENAI_STAGE_MODEL_PREPARATION && (r->pipeline->stages[i] || r->stored.has_from)) status = look_for_stored(r);
   }
   report->seconds = clock_seconds() - started;

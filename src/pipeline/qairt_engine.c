@@ -30,7 +30,7 @@ static genai_status* probe_genie(void* user, text* payload) {
   return status;
 }
 
-static const engine_parts qairt_engine = {"qairt", qairt_compiler_create, qairt_host_runner_create, probe_genie};
+static const engine_parts qairt_engine = {"qairt", qairt_compiler_create, qairt_host_runner_create, true, probe_genie};
 
 genai_status* qairt_register(genai_registry* registry) {
   static const genai_strategy_constructor constructors[GENAI_STAGE_COUNT] = {

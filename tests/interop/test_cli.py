@@ -327,6 +327,23 @@ def test_prompt_longer_than_the_context(artifacts):
 
 
 @needs_qnn
+@pytest.mark.parametrize(
+    "arguments, needle",
+    [
+        (["--ids", ",".join(["7"] * 33)], "prompt 1 has 33 tokens, but the context length of the artifact is 32"),
+        (["--ids", ",".join(["7"] * 25), "--engine", "qairt"], "takes prompts of 24 at most"),
+        (["--ids", "1", "--ids", "7,320"], "prompt 2: id 320 at position 1 is outside the vocabulary of 320"),
+        (["--prompt", "hello"], "the model has no tokenizer for the prompt"),
+    ],
+)
+def test_a_prompt_that_cannot_be_run_is_refused_before_anything_is_compiled(tmp_path, recipe, arguments, needle):
+    done = genai("run", LLAMA, *SMALL, *arguments, "--recipe", recipe, "--artifact-dir", tmp_path)
+    assert done.returncode == 1
+    assert needle in done.stderr and "[inference]" in done.stderr
+    assert "QuantizationStage" not in done.stderr
+
+
+@needs_qnn
 def test_artifact_of_another_soc(artifacts, recipe):
     folder, _ = artifacts
     shutil.copy(folder / "llama.SM8650.sim.pte", folder / "llama.SM8550.sim.pte")

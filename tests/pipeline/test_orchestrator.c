@@ -118,6 +118,55 @@ static void callers_can_register_pairs_in_a_private_registry(void** state) {
   genai_registry_destroy(registry);
 }
 
+static genai_status* refuse_what_was_prepared(genai_strategy* self, const genai_context* context,
+                                              const genai_fingerprint_request* request) {
+  (void)self, (void)context;
+  assert_non_null(request->prepared->model);
+  assert_string_equal(request->soc->name, "SM8650");
+  return genai_status_create(GENAI_ERROR_LIMIT, "too long for it");
+}
+static genai_status* own_refusing_strategy(void* user, const genai_adapters* adapters, genai_strategy** out) {
+  static const genai_strategy_vtable vtable = {.stage = GENAI_STAGE_INFERENCE,
+                                               .engine = "own",
+                                               .infer = own_infer,
+                                               .destroy = own_destroy,
+                                               .check_prepared = refuse_what_was_prepared};
+  (void)user, (void)adapters;
+  *out = genai_alloc(1, sizeof **out);
+  (*out)->vtable = &vtable;
+  return NULL;
+}
+
+static void what_the_prepared_model_rules_out_is_said_before_the_stages_that_take_long(void** state) {
+  (void)state;
+  stubs s;
+  genai_registry* registry;
+  genai_engine_proxy* proxy;
+  genai_pipeline* pipeline;
+  genai_engine_choice choice = {"inference", "own"};
+  stubs_init(&s);
+  assert_ok(genai_registry_create(true, &registry));
+  assert_ok(genai_registry_register(registry, GENAI_STAGE_INFERENCE, "own", own_refusing_strategy, NULL, NULL));
+  assert_ok(genai_engine_proxy_create(&choice, 1, GENAI_BACKEND_HTP, &proxy));
+  genai_pipeline_options how = {.registry = registry, .adapters = {&s.adapters, &s.adapters, &s.adapters, NULL}};
+  assert_ok(genai_pipeline_from_proxy(proxy, &how, &pipeline));
+  genai_context* context = make_context(NULL, 0, NULL);
+  genai_pipeline_report report = {0};
+  genai_status* status = genai_pipeline_invoke(pipeline, context, NULL, &report);
+  assert_int_equal(genai_status_kind(status), GENAI_ERROR_STAGE);
+  assert_string_equal(genai_status_stage(status), "inference");
+  assert_int_equal(genai_status_kind(genai_status_cause(status)), GENAI_ERROR_LIMIT);
+  assert_int_equal(report.stages[GENAI_STAGE_MODEL_PREPARATION].state, GENAI_STAGE_COMPLETED);
+  for (unsigned i = GENAI_STAGE_QUANTIZATION; i < GENAI_STAGE_COUNT; i++) assert_int_equal(report.stages[i].state, GENAI_STAGE_NOT_REACHED);
+  genai_status_free(status);
+  genai_pipeline_report_deinit(&report);
+  genai_context_destroy(context);
+  genai_pipeline_destroy(pipeline);
+  genai_engine_proxy_destroy(proxy);
+  genai_registry_destroy(registry);
+  stubs_deinit(&s);
+}
+
 static void a_registry_row_can_be_replaced(void** state) {
   (void)state;
   genai_registry* registry;
@@ -536,6 +585,7 @@ int main(void) {
       cmocka_unit_test(backend_names_are_checked),
       cmocka_unit_test(a_missing_pair_names_stage_and_engine),
       cmocka_unit_test(callers_can_register_pairs_in_a_private_registry),
+      cmocka_unit_test(what_the_prepared_model_rules_out_is_said_before_the_stages_that_take_long),
       cmocka_unit_test(a_registry_row_can_be_replaced),
       cmocka_unit_test(a_stage_refuses_a_strategy_of_another_stage),
       cmocka_unit_test(stages_run_in_order_and_the_inference_output_comes_out),
