@@ -48,7 +48,11 @@ static const option_spec options[] = {
     OPTIONS_OUTPUT,
 };
 
-enum { EARLIER_STAGES = (1u << GENAI_STAGE_INFERENCE) - 1 };
+enum {
+  EARLIER_STAGES = (1u << GENAI_STAGE_INFERENCE) - 1,
+  COMPILES = 1u << GENAI_STAGE_COMPILATION,
+  WITH_MODEL = COMPILES | 1u << GENAI_STAGE_QUANTIZATION
+};
 
 /* What --until, --from and --skip leave out, as bits. */
 static genai_status* stages_to_skip(const arguments* given, unsigned* out, bool* from_inference) {
@@ -68,6 +72,15 @@ static genai_status* stages_to_skip(const arguments* given, unsigned* out, bool*
     skip |= 1u << stage;
   }
   if (skip == (1u << GENAI_STAGE_COUNT) - 1) return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "no stage is left to run");
+  bool compiles = !(skip & COMPILES), infers = !(skip & 1u << GENAI_STAGE_INFERENCE);
+  if (skip & 1u << GENAI_STAGE_MODEL_PREPARATION && (skip & WITH_MODEL) != WITH_MODEL)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "stage %s needs the model that model_preparation opens: leave out --skip model_preparation",
+                               skip & 1u << GENAI_STAGE_QUANTIZATION ? "compilation" : "quantization");
+  if (infers && !compiles && !*from_inference)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "inference needs an artifact, and compilation is skipped: --from inference runs the one that an earlier run "
+                               "stored, genai generate ARTIFACT the one you name, --until stops before");
   *out = skip;
   return NULL;
 }

@@ -9,6 +9,8 @@
 #include "pipeline/executorch_strategy.h"
 #include "pipeline/internal.h"
 
+enum { LONGEST_NAME = 128 }; /* bytes; with what is added a file system's 255 are not exceeded */
+
 typedef struct compilation {
   genai_strategy base;
   genai_strategy_vtable vtable; /* with the engine's name */
@@ -26,6 +28,9 @@ static genai_status* validate(genai_strategy* base, const genai_context* context
   if (name && (!*name || strchr(name, '/')))
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
                                "option name is \"%s\", expected the first part of a file name, without \"/\"", name);
+  if (name && strlen(name) > LONGEST_NAME)
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "option name has %zu bytes, expected at most %d: SoC and suffixes follow it",
+                               strlen(name), LONGEST_NAME);
   int64_t vtcm = genai_options_integer(options, "vtcm_mb", 0);
   if (vtcm > soc->vtcm_mb)
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "option vtcm_mb is %lld, but %s has %u MB", (long long)vtcm, soc->name,

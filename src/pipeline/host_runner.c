@@ -1,5 +1,6 @@
 /* The host runner: an artifact on the simulator of this machine. Reads the file that compilation wrote, never what it left in memory. What an
  * engine's artifacts are and how they generate is behind generator.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -75,6 +76,37 @@ typedef struct execution {
   int32_t stop_ids[MAX_STOP_IDS];
 } execution;
 
+static genai_status* differs(const execution* self, const char* what, const char* recorded, const char* wanted) {
+  return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                             "\"%s\" was compiled with %s %s, this run asks for %s; compile it again or leave the option out",
+                             self->runner->artifact, what, recorded, wanted);
+}
+
+static genai_status* check_number(const execution* self, const char* option, uint32_t recorded) {
+  const char* wanted = genai_options_get(self->request->options, option);
+  char number[16];
+  snprintf(number, sizeof number, "%u", recorded);
+  bool same = !wanted || genai_options_integer(self->request->options, option, 0) == recorded;
+  return same ? NULL : differs(self, option, number, wanted);
+}
+
+/* An artifact of an earlier run is what that run was told: options that this one is given must not say otherwise. */
+static genai_status* check_options(const execution* self, const provenance* record) {
+  uint32_t widest = 0;
+  for (size_t i = 0; i < record->n_graphs; i++) {
+    if (record->graphs[i].ar_length > widest) widest = record->graphs[i].ar_length;
+  }
+  GENAI_TRY(check_number(self, "context", record->context_length));
+  const char* mode = genai_options_get(self->request->options, "mode");
+  if (mode && record->mode && strcmp(mode, record->mode)) return differs(self, "mode", record->mode, mode);
+  if (record->n_graphs > 1) GENAI_TRY(check_number(self, "prefill_ar", widest));
+  const char* named = genai_options_get(self->request->options, "recipe");
+  recipe how;
+  if (!named || !record->recipe_name) return NULL; /* without quantization a recipe has no meaning */
+  GENAI_TRY(recipe_load(named, &how));
+  return strcmp(how.name, record->recipe_name) ? differs(self, "recipe", record->recipe_name, how.name) : NULL;
+}
+
 static genai_status* check_artifact(const execution* self) {
   const provenance* record = self->generator->record;
   if (!record) return NULL;
@@ -82,7 +114,7 @@ static genai_status* check_artifact(const execution* self) {
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
                                "\"%s\" was compiled for %s, this run is for %s; compile it again or choose that SoC",
                                self->runner->artifact, record->soc, self->runner->soc);
-  return NULL;
+  return genai_context_artifact_count(self->context) ? check_options(self, record) : NULL;
 }
 
 static genai_status* sibling(const char* path, const char* name, char** out) {

@@ -77,6 +77,9 @@ def left_behind(folder):
         (["run", LLAMA, "--soc", "SM8650", *IDS, "--set", "max_new_token=3"], "max_new_tokens"),
         (["run", LLAMA, "--soc", "SM8650", *IDS, "--temperature", "nan"], "temperature"),
         (["run", "nothing.gguf", "--soc", "SM8650", *IDS], '"nothing.gguf" does not exist'),
+        (["run", LLAMA, "--soc", "SM8650", *IDS, "--skip", "compilation"], "--from inference runs the one that an earlier run stored"),
+        (["run", LLAMA, "--soc", "SM8650", *IDS, "--skip", "model_preparation"], "stage quantization needs the model"),
+        (["run", LLAMA, "--soc", "SM8650", "--until", "compilation", "--name", "n" * 129], "option name has 129 bytes"),
         (["run", LLAMA, "--soc", "SM8650", *IDS, "--calibration", "nothing.txt"], "nothing.txt"),
         (["logits", LLAMA, "--ids", "1", "--on", "moon", "--out", "x"], "float, simulated or htp"),
         (["logits", LLAMA, "--ids", "1"], "--out is missing"),
@@ -283,6 +286,22 @@ def test_several_prompts_and_from_inference(artifacts, recipe):
     results = json.loads(again.stdout)["results"]
     assert len(results) == 2
     assert results[0]["ids"] == facts["results"][0]["ids"]
+
+
+@needs_qnn
+@pytest.mark.parametrize(
+    "option, said",
+    [
+        (["--context", "64"], "context 32, this run asks for 64"),
+        (["--prefill-ar", "16"], "prefill_ar 8, this run asks for 16"),
+        (["--mode", "kv"], "mode hybrid, this run asks for kv"),
+        (["--recipe", "16a4w"], "recipe small, this run asks for 16a4w"),
+    ],
+)
+def test_from_inference_is_not_told_otherwise_than_the_artifact_was(artifacts, option, said):
+    done = genai("run", LLAMA, "--soc", "SM8650", *IDS, "--artifact-dir", artifacts[0], "--from", "inference", *option)
+    assert done.returncode == 1
+    assert said in done.stderr
 
 
 @needs_qnn
