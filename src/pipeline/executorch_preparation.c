@@ -64,6 +64,7 @@ static genai_status* load(preparation* self, const genai_context* context, const
     if (loader->get_chat_template) GENAI_TRY(loader->get_chat_template(self->loader, out->tokenizer, &out->chat_template));
     GENAI_TRY(loader->export_tokenizer(self->loader, context, out->tokenizer, genai_context_artifact_directory(context),
                                        &out->runtime_tokenizer));
+    if (!out->runtime_tokenizer) return executorch_absent("the runtime tokenizer's file is", "ModelLoader.export_tokenizer");
   }
   /* The tokenizer's own template wins over the one in the options. */
   const char* fallback = genai_options_get(input->options, "chat_template");

@@ -94,7 +94,7 @@ static inline genai_status* stub_export_tokenizer(genai_model_loader* s, const g
                                                   char** path) {
   (void)s, (void)c, (void)t, (void)d;
   GENAI_TRY(stub_call("export_tokenizer"));
-  *path = genai_strdup("tokenizer.json");
+  if (stub_gives("export_tokenizer")) *path = genai_strdup("tokenizer.json");
   return NULL;
 }
 static inline genai_status* stub_chat_template(genai_model_loader* s, genai_object* t, char** source) {

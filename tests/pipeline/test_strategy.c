@@ -123,6 +123,7 @@ static void what_an_adapter_should_have_produced_is_named_when_it_is_absent(void
     const char* name;
   } cases[] = {{"load_model", "ModelLoader.load_model"},
                {"get_example_inputs", "ModelLoader.get_example_inputs"},
+               {"export_tokenizer", "ModelLoader.export_tokenizer"},
                {"generate", "CalibrationData.generate"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     stubs s;
