@@ -162,6 +162,7 @@ static bool command_line_has(const arguments* given, const char* option) {
 
 static genai_status* read_key(config* self, const arguments* given, const char* path, const char* key, json_value value) {
   const command_spec* command = self->merged.command;
+  if (json_type_of(value) == JSON_NULL && (!strcmp(key, "model") || !strcmp(key, "options"))) return NULL; /* as if it were not there */
   if (!strcmp(key, "model")) {
     const char* model;
     GENAI_TRY(scalar(self, path, key, value, &model));
@@ -190,9 +191,12 @@ static genai_status* read_key(config* self, const arguments* given, const char* 
 }
 
 static genai_status* read_file(config* self, const arguments* given, const char* path) {
-  json_document* document;
-  GENAI_TRY(json_parse_file(path, MAX_CONFIG, &document));
-  genai_status* status = NULL;
+  json_document* document = NULL;
+  text content = {0};
+  genai_status* status = file_read_all(path, MAX_CONFIG, &content); /* not mapped: another program may write it into a pipe */
+  if (!status) status = json_parse(content.data ? content.data : "", content.length, path, &document);
+  text_deinit(&content);
+  if (status) return status;
   if (json_type_of(json_root(document)) != JSON_OBJECT)
     status = genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "\"%s\" is no JSON object; genai %s --print-config writes one", path,
                                  given->command->name);

@@ -71,6 +71,23 @@ def test_other_spellings_of_values_are_taken(tmp_path):
     assert file["options"]["prefill_ar"] == 16 and file["options"]["raw_prompt"] is True
 
 
+def test_null_is_as_if_the_key_were_not_there(tmp_path):
+    (tmp_path / "run.json").write_text('{"model": null, "soc": null, "options": null, "ids": null, "engine": null, "no_cache": null}')
+    assert printed(LLAMA, "--soc", "SM8650", "--config", tmp_path / "run.json") == printed(LLAMA, "--soc", "SM8650")
+
+
+def test_the_file_may_be_a_pipe():
+    """As `--config <(generator)` gives one."""
+    file = json.dumps({"model": str(LLAMA), "soc": "SM8650", "ids": [1, 2]})
+    reading, writing = os.pipe()
+    os.write(writing, file.encode())
+    os.close(writing)
+    done = subprocess.run([GENAI, "run", "--config", f"/dev/fd/{reading}", "--print-config"], pass_fds=[reading], capture_output=True, text=True)
+    os.close(reading)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ids"] == [[1, 2]]
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
