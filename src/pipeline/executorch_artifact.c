@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -142,5 +143,11 @@ genai_status* artifact_write(const char* path, const void* binary, size_t size, 
   }
   text_deinit(&record);
   arena_deinit(&memory);
+  return status;
+}
+
+genai_status* artifact_list_file(genai_string_list* files, const char* path) {
+  genai_status* status = genai_string_list_add(files, path);
+  if (status) unlink(path);
   return status;
 }

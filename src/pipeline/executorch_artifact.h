@@ -36,6 +36,9 @@ genai_status* artifact_compiler_create(const artifact_format* format, genai_comp
 /* Writes `path` whole or not at all. Ports and their order are read back from the binary, so that the file says what the binary is. */
 genai_status* artifact_write(const char* path, const void* binary, size_t size, const artifact_request* request) GENAI_MUST_USE;
 
+/* Adds a file that was just written to the list; when that fails, removes the file, which nobody would know of. */
+genai_status* artifact_list_file(genai_string_list* files, const char* path) GENAI_MUST_USE;
+
 /* The request's constant methods and the record's, in `memory`: n_constants + 1. */
 genai_status* artifact_constants(arena* memory, const artifact_request* request, const char* record, pte_constant** out) GENAI_MUST_USE;
 

@@ -323,22 +323,29 @@ static genai_status* run_job(job* self, genai_compile_result* out) {
   return status ? status : write_etrecord(self, out);
 }
 
+/* All artifacts or none. Folders go when nothing else is in them. */
+static void discard_artifacts(const job* self, const genai_string_list* files) {
+  for (size_t i = 0; i < files->count; i++) unlink(files->items[i]);
+  if (self->device_path) (void)rmdir(self->device_path);
+  if (self->simulator_path) (void)rmdir(self->simulator_path);
+}
+
 static genai_status* compile(genai_compiler* base, const genai_context* context, const genai_compile_request* request,
                              genai_compile_result* out) {
   job self = {.format = ((const compiler*)base)->format, .context = context, .request = request};
   genai_compile_result result = {0};
   genai_status* status = run_job(&self, &result);
+  if (status) {
+    discard_artifacts(&self, &result.artifacts);
+    genai_compile_result_deinit(&result);
+  } else {
+    *out = result;
+  }
   for (size_t i = 0; i < PROVENANCE_MAX_GRAPHS; i++) ir_graph_destroy(self.built[i]);
   provenance_deinit(&self.record);
   mem_free(self.device_path);
   mem_free(self.simulator_path);
-  if (status) {
-    for (size_t i = 0; i < result.artifacts.count; i++) unlink(result.artifacts.items[i]); /* all artifacts or none */
-    genai_compile_result_deinit(&result);
-    return status;
-  }
-  *out = result;
-  return NULL;
+  return status;
 }
 
 static void destroy(genai_compiler* self) {
@@ -358,7 +365,7 @@ genai_status* artifact_compiler_create(const artifact_format* format, genai_comp
 static genai_status* write_pte(const char* path, const void* binary, size_t size, const artifact_request* request,
                                genai_string_list* files) {
   GENAI_TRY(artifact_write(path, binary, size, request));
-  return genai_string_list_add(files, path);
+  return artifact_list_file(files, path);
 }
 
 genai_status* executorch_compiler_create(genai_compiler** out) {

@@ -2,6 +2,8 @@
  * compiles it (docs/formats/pte.md). LPAI's compiler is not in what this project uses; the message says where it is. */
 #include "pipeline/executorch_gpu.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,9 +116,12 @@ static genai_status* write_program(arena* memory, const char* path, const mapped
 /* The DLC lies beside the program until it is inside, under a name that the next run removes should this one be killed. */
 static genai_status* make_dlc(const char* path, const ir_graph* graph, const qnn_dlc_options* options, mapped_file* out) {
   text name = {0};
-  GENAI_TRY(text_printf(&name, "%s.bin.XXXXXX", path));
-  int descriptor = mkstemp(name.data);
-  genai_status* status = descriptor < 0 ? genai_status_create(GENAI_ERROR_IO, "cannot create \"%s\"", name.data) : NULL;
+  GENAI_TRY(text_printf(&name, "%s.bin" TEMPORARY_SUFFIX, path));
+  int descriptor = file_operation_fails() ? -1 : mkostemp(name.data, O_CLOEXEC);
+  genai_status* status = NULL;
+  if (descriptor < 0)
+    status = genai_status_create(GENAI_ERROR_IO, "cannot create \"%s\": %s; check its permissions or choose another folder", name.data,
+                                 strerror(errno));
   if (descriptor >= 0) close(descriptor);
   if (!status) status = qnn_dlc_write(graph, options, name.data);
   if (!status) status = mapped_file_open(name.data, out);
@@ -138,7 +143,7 @@ genai_status* gpu_artifact_write(const char* path, const ir_graph* graph, const 
   if (!status) status = make_dlc(path, graph, options, &dlc);
   if (!status) status = cancel_check(options->cancel);
   if (!status) status = write_program(&memory, path, &dlc, graph, request, record.data);
-  if (!status) status = genai_string_list_add(files, path);
+  if (!status) status = artifact_list_file(files, path);
   mapped_file_close(&dlc);
   text_deinit(&build_id);
   text_deinit(&record);

@@ -1,5 +1,4 @@
 /* The files of a Genie bundle: written when compiling, checked before a run. What the configuration says is src/genie's business. */
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +29,7 @@ static genai_status* write_file(bundle_writer* self, const char* name, const voi
   char* path;
   GENAI_TRY(path_join(self->path, name, &path));
   genai_status* status = file_write_atomic(path, data, size);
-  if (!status) status = genai_string_list_add(self->files, path);
+  if (!status) status = artifact_list_file(self->files, path);
   if (!status && in_sums) {
     char hex[65];
     sha256_hex(data, size, hex);
@@ -52,30 +51,12 @@ static genai_status* copy_file(bundle_writer* self, const char* from, const char
   return status;
 }
 
-/* What a killed run left in the folder: names of the bundle's files with the six characters that atomic writes append. */
-static void remove_leftovers(const char* directory) {
-  static const char* const names[] = {BINARY_FILE,       EXTENSIONS_FILE,   TOKENIZER_FILE,        TOKENIZER_CONFIG_FILE,
-                                      NO_TOKENIZER_FILE, GENIE_CONFIG_FILE, QAIRT_PROVENANCE_FILE, QAIRT_SUMS_FILE};
-  DIR* entries = opendir(directory);
-  if (!entries) return;
-  for (const struct dirent* entry; (entry = readdir(entries));) {
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-      size_t length = strlen(names[i]);
-      if (strncmp(entry->d_name, names[i], length) || entry->d_name[length] != '.' || strlen(entry->d_name) != length + 7) continue;
-      (void)unlinkat(dirfd(entries), entry->d_name, 0);
-      break;
-    }
-  }
-  closedir(entries);
-}
-
 static genai_status* begin_bundle(const char* path) {
   GENAI_TRY(directory_create(path));
   char* config;
   GENAI_TRY(path_join(path, GENIE_CONFIG_FILE, &config));
   (void)unlink(config);
   mem_free(config);
-  remove_leftovers(path);
   return NULL;
 }
 

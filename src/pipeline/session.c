@@ -138,7 +138,7 @@ static genai_status* check_loadable(const session* self, const char* path, const
 
 static genai_status* open_context(session* self, const char* path, const pte_method_view* method) {
   genai_status* status = qnn_context_open(self->library, method->context_binary, method->context_binary_size, &self->context);
-  if (!status || !self->has_record) return status;
+  if (!status || !self->has_record || genai_status_kind(status) == GENAI_ERROR_OUT_OF_MEMORY) return status;
   qnn_library_info library;
   qnn_library_get_info(self->library, &library);
   return genai_status_wrap(

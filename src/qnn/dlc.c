@@ -140,13 +140,13 @@ static genai_status* forget_times(const char* path) {
   mapped_file file;
   GENAI_TRY(mapped_file_open(path, &file));
   genai_status* status = NULL;
-  int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+  int descriptor = file_operation_fails() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) status = genai_status_create(GENAI_ERROR_IO, "cannot open \"%s\" again: %s", path, strerror(errno));
   const uint8_t* end = file.data + file.size;
   for (const uint8_t* at = file.data; !status && (at = memmem(at, (size_t)(end - at), key, sizeof key - 1));) {
     at += sizeof key - 1;
     if ((size_t)(end - at) < sizeof epoch || at[sizeof epoch - 1] != '"') continue;
-    if (pwrite(descriptor, epoch, sizeof epoch - 1, (off_t)(at - file.data)) != (ssize_t)sizeof epoch - 1)
+    if (file_operation_fails() || pwrite(descriptor, epoch, sizeof epoch - 1, (off_t)(at - file.data)) != (ssize_t)sizeof epoch - 1)
       status = genai_status_create(GENAI_ERROR_IO, "cannot write to \"%s\": %s", path, strerror(errno));
   }
   if (descriptor >= 0) close(descriptor);
