@@ -24,7 +24,7 @@ genai_status* added_tokens_add(added_tokens* self, const added_token* options, t
 genai_status* added_tokens_build(added_tokens* self, const normalizer* normalize, const unicode_classes* classes) {
   text out = {0}, spare = {0};
   genai_status* status = NULL;
-  for (size_t i = 0; i < self->count && !status; i++) {
+  for (size_t i = self->built; i < self->count && !status; i++) {
     added_token* token = &self->items[i];
     if (token->normalized && !token->as_is && normalize->count) {
       text_view result;
@@ -44,6 +44,7 @@ genai_status* added_tokens_build(added_tokens* self, const normalizer* normalize
   }
   if (!status) status = prefix_set_build(&self->raw);
   if (!status) status = prefix_set_build(&self->normalized);
+  if (!status) self->built = self->count;
   text_deinit(&out);
   text_deinit(&spare);
   return status;

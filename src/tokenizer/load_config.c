@@ -53,8 +53,11 @@ static genai_status* set_chat_template(tokenizer* self, json_value config, const
   return status;
 }
 
-genai_status* tokenizer_apply_config(tokenizer* self, json_value config, const char* directory) {
+static genai_status* apply(tokenizer* self, json_value config, json_value map, const char* directory) {
+  GENAI_TRY(tokenizer_add_configured(self, config, map, directory));
   int32_t bos = named_token(self, json_get(config, "bos_token")), eos = named_token(self, json_get(config, "eos_token"));
+  if (bos < 0) bos = named_token(self, json_get(map, "bos_token"));
+  if (eos < 0) eos = named_token(self, json_get(map, "eos_token"));
   if (bos >= 0) self->bos_id = bos;
   if (eos >= 0) self->eos_id = eos;
   if (configuration_rules(config)) {
@@ -62,4 +65,18 @@ genai_status* tokenizer_apply_config(tokenizer* self, json_value config, const c
     GENAI_TRY(set_template(&self->suffix, json_get(config, "add_eos_token"), self->eos_id));
   }
   return set_chat_template(self, config, directory);
+}
+
+genai_status* tokenizer_apply_config(tokenizer* self, json_value config, const char* directory) {
+  json_document* map = NULL;
+  genai_status* status = NULL;
+  if (directory) {
+    char* path = NULL;
+    GENAI_TRY(path_join(directory, "special_tokens_map.json", &path));
+    if (file_exists(path)) status = json_parse_file(path, MAX_TEMPLATE_BYTES, &map);
+    mem_free(path);
+  }
+  if (!status) status = apply(self, config, map ? json_root(map) : (json_value){0}, directory);
+  json_free(map);
+  return status;
 }

@@ -39,10 +39,10 @@ static genai_status* printable_bytes(text_view token, text* out, bool* printable
 }
 
 /* Added tokens whose normalized form is not their content decode to that form. */
-static genai_status* mark_renormalized(tokenizer* self) {
+static genai_status* mark_renormalized(tokenizer* self, size_t from) {
   text bytes = {0};
   genai_status* status = NULL;
-  for (size_t i = 0; i < self->added.count && !status; i++) {
+  for (size_t i = from; i < self->added.count && !status; i++) {
     added_token* token = &self->added.items[i];
     text_view pattern = {token->pattern, token->pattern_length};
     if (token->as_is || text_view_equal(vocabulary_text(&self->tokens, token->id), pattern)) continue;
@@ -67,8 +67,9 @@ genai_status* tokenizer_finish(tokenizer* self) {
   for (size_t i = 0; i < 3; i++) {
     if (!vocabulary_text(&self->tokens, *ids[i]).data) *ids[i] = -1;
   }
+  size_t built = self->added.built;
   GENAI_TRY(added_tokens_build(&self->added, &self->normalize, &self->classes));
-  return mark_renormalized(self);
+  return mark_renormalized(self, built);
 }
 
 void tokenizer_close(tokenizer* self) {
@@ -134,7 +135,7 @@ genai_status* tokenizer_fill_bytes(tokenizer* self) {
   genai_status* status = vocabulary_reserve(&self->bytes, self->tokens.count, self->tokens.pool_length);
   for (int32_t id = 0; id < self->tokens.count && !status; id++) {
     text_view token = vocabulary_text(&self->tokens, id);
-    if (!token.data) continue;
+    if (!token.data || vocabulary_text(&self->bytes, id).data) continue;
     bool printable;
     status = printable_bytes(token, &bytes, &printable);
     if (status) break;

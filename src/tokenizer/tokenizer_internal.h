@@ -29,6 +29,7 @@ typedef struct added_token {
 typedef struct added_tokens {
   added_token* items;
   size_t count, capacity;
+  size_t built;               /* items that are in the sets */
   prefix_set raw, normalized; /* patterns; value: index into items */
 } added_tokens;
 
@@ -89,7 +90,7 @@ struct tokenizer {
 
 genai_status* token_list_reserve(token_list* list, size_t extra) GENAI_MUST_USE;
 
-/* An empty tokenizer, and its last step: builds the lookups from what the loader has set. */
+/* An empty tokenizer, and its last step: builds the lookups from what the loader has set. May be called again after tokens were added. */
 genai_status* tokenizer_create(tokenizer** out) GENAI_MUST_USE;
 genai_status* tokenizer_finish(tokenizer* self) GENAI_MUST_USE;
 genai_status* tokenizer_set_kind(tokenizer* self, const char* format, ...) GENAI_PRINTF(2, 3) GENAI_MUST_USE;
@@ -98,7 +99,7 @@ genai_status* template_append(template_ids* self, int32_t id) GENAI_MUST_USE;
 
 /* Adds a token that is matched in the text; `options` says how (its pattern fields are ignored). */
 genai_status* added_tokens_add(added_tokens* self, const added_token* options, text_view content) GENAI_MUST_USE;
-/* Builds the sets; normalized patterns go through `normalize`. */
+/* Puts the items that are not in the sets yet into them; normalized patterns go through `normalize`. */
 genai_status* added_tokens_build(added_tokens* self, const normalizer* normalize, const unicode_classes* classes) GENAI_MUST_USE;
 void added_tokens_deinit(added_tokens* self);
 
@@ -136,6 +137,10 @@ genai_status* bpe_build_from_scores(tokenizer* self, const float* scores) GENAI_
 
 /* A segmenter and normalizer for one of llama.cpp's pre-tokenizer names ("" and "default" included). */
 genai_status* pre_tokenizer_by_name(text_view name, tokenizer* self) GENAI_MUST_USE;
+
+/* Tokens that the configuration and added_tokens.json (in `directory`; NULL: none) have beside those of the vocabulary. `map`:
+ * special_tokens_map.json. */
+genai_status* tokenizer_add_configured(tokenizer* self, json_value config, json_value map, const char* directory) GENAI_MUST_USE;
 
 /* tokenizer_config.json (absent value: none) beside a vocabulary: bos and eos, chat template, whether they are added. `directory` may hold
  * a chat_template.jinja; NULL: none. */

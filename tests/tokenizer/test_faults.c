@@ -10,6 +10,7 @@
 
 static const char* const sources[] = {
     "{" ADDED
+    ",\"added_tokens_decoder\":{\"9\":{\"content\":\"end\",\"normalized\":true}}"
     ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Lowercase\"},{\"type\":\"NFC\"},{\"type\":\"Replace\","
     "\"pattern\":{\"Regex\":\"x+\"},\"content\":\"x\"}]},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
     "\"pattern\":{\"Regex\":\"b?a\"},\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"use_regex\":true}]},"
@@ -38,6 +39,7 @@ static genai_status* use(json_value root, const char* path) {
   token_list ids = {0};
   text out = {0};
   genai_status* status = tokenizer_load_json(root, "fault", &self);
+  if (!status) status = tokenizer_apply_config(self, root, NULL);
   const tokenizer_encode_options options = {.add_special = true, .parse_special = true};
   if (!status) status = tokenizer_encode(self, sample, strlen(sample), options, &ids);
   if (!status) status = tokenizer_decode(self, ids.ids, ids.count, true, &out);

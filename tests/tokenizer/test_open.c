@@ -26,7 +26,8 @@ static void take_away(const char* name) {
 
 static int remove_folder(void** state) {
   (void)state;
-  static const char* const names[] = {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja", "x"};
+  static const char* const names[] = {"tokenizer.json",    "tokenizer.model",        "tokenizer_config.json", "chat_template.jinja", "x",
+                                      "added_tokens.json", "special_tokens_map.json"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) take_away(names[i]);
   return rmdir(folder);
 }
@@ -79,6 +80,76 @@ static void the_configuration_is_applied(void** state) {
   token_list_deinit(&ids);
   tokenizer_close(self);
   take_away("chat_template.jinja");
+  take_away("tokenizer_config.json");
+}
+
+static void encodes(const tokenizer* self, const char* input, const int32_t* want, size_t count, const char* decoded) {
+  token_list ids = {0};
+  text back = {0};
+  assert_ok(tokenizer_encode(self, input, strlen(input), (tokenizer_encode_options){.parse_special = true}, &ids));
+  assert_int_equal(ids.count, count);
+  assert_memory_equal(ids.ids, want, count * sizeof *want);
+  assert_ok(tokenizer_decode(self, ids.ids, ids.count, true, &back));
+  assert_string_equal(back.data, decoded);
+  text_deinit(&back);
+  token_list_deinit(&ids);
+}
+
+/* Fine-tuned models of the Llama 2 kind: tokenizer.model, and what they have more in files of their own. Ids and texts are those of
+ * AutoTokenizer (transformers 5.24) over the same three files. */
+static void tokens_beside_the_vocabulary(void** state) {
+  (void)state;
+  take_away("tokenizer.json");
+  text data = {0};
+  tokenizer* self;
+  assert_ok(file_read_all(test_data("tokenizer/small/llama.model"), 1 << 20, &data));
+  put("tokenizer.model", data.data, data.length);
+  text_deinit(&data);
+  put_text("tokenizer_config.json", "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":\"<s>\"}");
+  put_text("special_tokens_map.json", "{\"eos_token\":{\"content\":\"<|im_end|>\",\"lstrip\":false}}");
+  put_text("added_tokens.json", "{\"<|im_start|>\":700,\"<|im_end|>\":701}");
+  assert_ok(tokenizer_open(folder, &self));
+  assert_int_equal(tokenizer_vocab_size(self), 702);
+  assert_int_equal(tokenizer_eos_id(self), 701);
+  assert_true(tokenizer_is_special(self, 701)); /* because the map names it */
+  assert_false(tokenizer_is_special(self, 700));
+  encodes(self, "<|im_start|>user\nHi<|im_end|>\n", (const int32_t[]){700, 514, 264, 13, 685, 636, 701, 627, 13}, 9,
+          "<|im_start|> user\nHi<|im_end|> \n");
+  encodes(self, "x<|im_start|>", (const int32_t[]){346, 700}, 2, "x<|im_start|>");
+  tokenizer_close(self);
+  /* The same in tokenizer_config.json, with the rules of each token. */
+  take_away("added_tokens.json");
+  put_text("tokenizer_config.json",
+           "{\"added_tokens_decoder\":{\"1\":{\"content\":\"<s>\"},\"700\":{\"content\":\"<|im_start|>\",\"special\":true},"
+           "\"701\":{\"content\":\"<|im_end|>\",\"special\":true,\"rstrip\":true}}}");
+  assert_ok(tokenizer_open(folder, &self));
+  token_list ids = {0};
+  assert_ok(tokenizer_encode(self, "a<|im_end|> \n", 13, (tokenizer_encode_options){.parse_special = true}, &ids));
+  assert_int_equal(ids.count, 2);
+  assert_int_equal(ids.ids[1], 701);
+  token_list_deinit(&ids);
+  tokenizer_close(self);
+  take_away("special_tokens_map.json");
+  take_away("tokenizer.model");
+  /* Beside a tokenizer.json too; a token that has its place already, or whose place another has, changes nothing. */
+  put_text("tokenizer.json", TINY);
+  put_text("tokenizer_config.json",
+           "{\"added_tokens_decoder\":{\"6\":{\"content\":\"<|im_end|>\"},\"2\":{\"content\":\"<taken>\"},\"9\":{\"content\":\"<new>\"}},"
+           "\"additional_special_tokens\":[\"c\",{\"content\":\"<none>\"}]}");
+  assert_ok(tokenizer_open(folder, &self));
+  assert_int_equal(tokenizer_vocab_size(self), 10);
+  assert_int_equal(tokenizer_find(self, "<taken>"), -1);
+  assert_true(tokenizer_is_special(self, 3)); /* c, a token of the vocabulary that the configuration calls special */
+  assert_ok(tokenizer_encode(self, "<new>cab", 8, (tokenizer_encode_options){.parse_special = true}, &ids));
+  const int32_t want[] = {9, 3, 2};
+  assert_int_equal(ids.count, 3);
+  assert_memory_equal(ids.ids, want, sizeof want);
+  token_list_deinit(&ids);
+  tokenizer_close(self);
+  put_text("tokenizer_config.json", "{\"added_tokens_decoder\":{\"99999999\":{\"content\":\"x\"}}}");
+  assert_fails(tokenizer_open(folder, &self), GENAI_ERROR_BAD_FILE, "added_tokens_decoder gives \"x\" the id");
+  put_text("tokenizer_config.json", "{\"added_tokens_decoder\":{\"7\":{}}}");
+  assert_fails(tokenizer_open(folder, &self), GENAI_ERROR_BAD_FILE, "added_tokens_decoder");
   take_away("tokenizer_config.json");
 }
 
@@ -229,7 +300,7 @@ int main(void) {
       cmocka_unit_test(a_directory_with_tokenizer_json),   cmocka_unit_test(the_configuration_is_applied),
       cmocka_unit_test(formats_are_recognised_by_content), cmocka_unit_test(wrong_files_are_explained),
       cmocka_unit_test(the_tokenizer_of_a_checkpoint),     cmocka_unit_test(damaged_sentencepiece_models),
-      cmocka_unit_test(exported_files_give_the_same_ids),
+      cmocka_unit_test(tokens_beside_the_vocabulary),      cmocka_unit_test(exported_files_give_the_same_ids),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
