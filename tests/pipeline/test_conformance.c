@@ -1,5 +1,5 @@
 /* The suites of conformance.h over genai's own adapters, stubs, and adapters that only tests have; and what genai's own promise beyond. Those of
- * the examples are in test_conformance_examples.c. What needs Qualcomm's libraries skips without them. */
+ * the examples and of Genie are in files of their own. What needs Qualcomm's libraries skips without them. */
 #include "fixture.h"
 #include "model_copy.h"
 #include "pipeline/executorch_objects.h"
@@ -453,18 +453,6 @@ static void executorchs_compiler_and_runner_conform(void** state) {
   runner->vtable->destroy(runner);
 }
 
-static void qairts_compiler_and_runner_conform(void** state) {
-  (void)state;
-  genai_compiler* compiler;
-  genai_device_runner* runner;
-  skip_without("libGenie.so");
-  assert_ok(qairt_compiler_create(&compiler));
-  assert_ok(qairt_host_runner_create(&runner));
-  compile_and_run(compiler, runner, "qairt", true);
-  compiler->vtable->destroy(compiler);
-  runner->vtable->destroy(runner);
-}
-
 static void the_stubs_compiler_and_runner_conform(void** state) {
   (void)state;
   for (int gives = 0; gives < 2; gives++) { /* a runner may leave decoding to the caller: the pulled files are the results then */
@@ -498,7 +486,6 @@ int main(void) {
       cmocka_unit_test(a_push_that_fails_leaves_nothing_on_the_device),
       cmocka_unit_test(every_compiler_refuses_what_it_does_not_know),
       cmocka_unit_test(executorchs_compiler_and_runner_conform),
-      cmocka_unit_test(qairts_compiler_and_runner_conform),
       cmocka_unit_test(the_stubs_compiler_and_runner_conform),
   };
   return cmocka_run_group_tests(tests, NULL, remove_scratch);
