@@ -153,8 +153,8 @@ static genai_status* print_models(cli* app, const arguments* given) {
   } else if (!status) {
     status = text_append_cstr(&out,
                               "\nEvery family compiles to prefill and decode graphs with every recipe. Rotary scaling: linear, llama3, "
-                              "yarn and longrope; dynamic is\n"
-                              "refused, because a static graph has one base. Mixtures of experts are refused.\n");
+                              "yarn and longrope; dynamic up\n"
+                              "to the trained context, because a static graph has one base. Mixtures of experts are refused.\n");
     if (!status) cli_print(&out);
   }
   text_deinit(&out);

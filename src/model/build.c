@@ -24,6 +24,14 @@ static genai_status* check_options(const model* self, const model_graph_options*
               self->trained_context, self->name);
   }
   const rope_rule* rule = &self->ropes[0];
+  if (rule->kind == ROPE_DYNAMIC && options->context_length > rule->original_context) {
+    return genai_status_create(
+        GENAI_ERROR_UNSUPPORTED,
+        "graph %s: context length %u is beyond the %g that %s was trained with, where its rotary scaling \"dynamic\" "
+        "(NTK) changes the base with the length of the text, which a static graph cannot do; take a context length of "
+        "at most %g",
+        options->name, options->context_length, rule->original_context, self->name, rule->original_context);
+  }
   if (rule->kind == ROPE_LONG && options->context_length > rule->original_context) {
     log_write(
         LOG_WARNING,

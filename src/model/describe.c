@@ -54,11 +54,8 @@ const char* model_family_type(size_t index, size_t nth) {
 }
 
 static genai_status* describe_rope(const rope_rule* rule, uint32_t head_dim, text* out) {
-  static const char* const kinds[] = {[ROPE_PLAIN] = "",
-                                      [ROPE_LINEAR] = ", linear scaling",
-                                      [ROPE_LLAMA3] = ", llama3 scaling",
-                                      [ROPE_YARN] = ", YaRN",
-                                      [ROPE_LONG] = ", LongRoPE"};
+  static const char* const kinds[] = {[ROPE_PLAIN] = "",      [ROPE_LINEAR] = ", linear scaling", [ROPE_LLAMA3] = ", llama3 scaling",
+                                      [ROPE_YARN] = ", YaRN", [ROPE_LONG] = ", LongRoPE",         [ROPE_DYNAMIC] = ", dynamic scaling"};
   GENAI_TRY(text_printf(out, "rotary base %.15g%s", rule->theta, kinds[rule->kind]));
   if (rule->kind != ROPE_PLAIN) GENAI_TRY(text_printf(out, " by %g", rule->factor));
   if (rule->kind > ROPE_LINEAR) GENAI_TRY(text_printf(out, " of %g positions", rule->original_context));

@@ -107,7 +107,14 @@ const family* family_at(size_t index);
 /* GENAI_ERROR_UNSUPPORTED with the nearest known name when no row has this type. `what` names the key it came from. */
 genai_status* family_find(const char* type, const char* what, const family** out) GENAI_MUST_USE;
 
-typedef enum rope_kind { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG } rope_kind;
+typedef enum rope_kind {
+  ROPE_PLAIN,
+  ROPE_LINEAR,
+  ROPE_LLAMA3,
+  ROPE_YARN,
+  ROPE_LONG,
+  ROPE_DYNAMIC /* NTK: plain up to the trained context, beyond it another base for each length */
+} rope_kind;
 
 /* One rotary base and its long-context rule. */
 typedef struct rope_rule {
@@ -116,7 +123,7 @@ typedef struct rope_rule {
   double theta;
   double factor;
   double low_frequency, high_frequency; /* llama3 */
-  double original_context;              /* llama3, yarn, longrope */
+  double original_context;              /* llama3, yarn, longrope, dynamic */
   double attention_factor;              /* of cos and sin; NaN: by the rule */
   double beta_fast, beta_slow, mscale, mscale_all_dim;
   bool keep_fractions;                       /* yarn with truncate = false */

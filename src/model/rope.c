@@ -51,6 +51,7 @@ void rope_frequencies(const rope_rule* rule, uint32_t context_length, double* fr
   for (uint32_t i = 0; i < half; ++i) frequencies[i] = pow(rule->theta, -2.0 * i / rule->rotary_dim);
   switch (rule->kind) {
     case ROPE_PLAIN:
+    case ROPE_DYNAMIC: /* graphs end where it would begin */
       break;
     case ROPE_LINEAR:
       for (uint32_t i = 0; i < half; ++i) frequencies[i] /= rule->factor;
@@ -110,8 +111,9 @@ static genai_status* check(const model* self, const rope_rule* rule) {
   if (rule->kind != ROPE_PLAIN && !(rule->factor > 0 && isfinite(rule->factor))) {
     return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: rotary scaling factor %g, expected a positive number", path, rule->factor);
   }
-  if ((rule->kind == ROPE_LLAMA3 || rule->kind == ROPE_YARN || rule->kind == ROPE_LONG) && !(rule->original_context >= 1)) {
-    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: rotary scaling needs original_max_position_embeddings", path);
+  if (rule->kind > ROPE_LINEAR && !(rule->original_context >= 1)) {
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: rotary scaling needs %smax_position_embeddings", path,
+                               rule->kind == ROPE_DYNAMIC ? "" : "original_");
   }
   if (rule->kind == ROPE_LLAMA3 && !(rule->high_frequency > rule->low_frequency && rule->low_frequency > 0)) {
     return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: llama3 rotary scaling with low_freq_factor %g and high_freq_factor %g", path,
@@ -141,14 +143,8 @@ static genai_status* read_factors(model* self, json_value rule, const char* key,
 }
 
 static genai_status* unknown_kind(const model* self, text_view name) {
-  if (text_view_equal_cstr(name, "dynamic")) {
-    return genai_status_create(GENAI_ERROR_UNSUPPORTED,
-                               "%s: rotary scaling \"dynamic\" (NTK) changes its base with the length of the text, which a static graph "
-                               "cannot do; set another rope_type, or none to stay within the trained context",
-                               checkpoint_path(self->file));
-  }
   return genai_status_create(GENAI_ERROR_UNSUPPORTED,
-                             "%s: rotary scaling \"%.*s\" is unknown; genai knows default, linear, llama3, yarn and longrope",
+                             "%s: rotary scaling \"%.*s\" is unknown; genai knows default, linear, llama3, yarn, longrope and dynamic",
                              checkpoint_path(self->file), (int)(name.length < 60 ? name.length : 60), name.data);
 }
 
@@ -158,7 +154,7 @@ static genai_status* read_kind(const model* self, json_value rule, rope_kind* ou
     const char* name;
     rope_kind kind;
   } known[] = {{"default", ROPE_PLAIN}, {"linear", ROPE_LINEAR}, {"llama3", ROPE_LLAMA3}, {"yarn", ROPE_YARN},
-               {"longrope", ROPE_LONG}, {"su", ROPE_LONG},       {"mrope", ROPE_PLAIN}};
+               {"longrope", ROPE_LONG}, {"su", ROPE_LONG},       {"mrope", ROPE_PLAIN},   {"dynamic", ROPE_DYNAMIC}};
   text_view name = json_string(json_get(rule, "rope_type"));
   if (!name.data) name = json_string(json_get(rule, "type"));
   *out = ROPE_PLAIN;
@@ -194,6 +190,7 @@ static genai_status* read_rule(model* self, json_value config, json_value rule, 
 
   double original = json_number(json_get(rule, "original_max_position_embeddings"), self->trained_context);
   out->original_context = json_number(json_get(config, "original_max_position_embeddings"), original);
+  if (out->kind == ROPE_DYNAMIC) out->original_context = self->trained_context;
   double stretched = out->original_context > 0 ? self->trained_context / out->original_context : 0;
   out->factor = json_number(json_get(rule, "factor"), out->kind == ROPE_LONG || out->kind == ROPE_YARN ? stretched : 0);
   out->low_frequency = json_number(json_get(rule, "low_freq_factor"), 1);

@@ -148,6 +148,27 @@ static void test_score_scale_is_folded(void** state) {
   drop(&b);
 }
 
+/* dynamic (NTK) scaling changes nothing up to max_position_embeddings (_compute_dynamic_ntk_parameters of transformers), 256 here; beyond it
+ * no static graph is right. */
+static void test_dynamic_scaling_ends_with_the_trained_context(void** state) {
+  (void)state;
+  static const edit dynamic[] = {{"\"rope_type\": \"default\"", "\"rope_type\": \"dynamic\", \"factor\": 4.0"}, {NULL, NULL}};
+  variant v = variant_open("llama", dynamic, NULL);
+  built b = {.file = v.file}, plain = build("checkpoints/llama", (model_graph_options){.ar_length = 4, .context_length = 256});
+  model_graph_options options = {.name = "g", .ar_length = 4, .context_length = 256};
+  assert_ok(model_open(v.file, &b.m));
+  assert_ok(model_build_graph(b.m, &options, &b.graph));
+  const ir_static *want = source_of(&plain, "rope_cos.weight"), *got = source_of(&b, "rope_cos.weight");
+  assert_memory_equal(got->constants, want->constants, want->rows * want->cols * sizeof *want->constants);
+  ir_graph* none;
+  options.context_length = 257;
+  assert_fails(model_build_graph(b.m, &options, &none), GENAI_ERROR_UNSUPPORTED, "context length 257 is beyond the 256 that");
+  drop(&plain);
+  ir_graph_destroy(b.graph);
+  model_close(b.m);
+  variant_close(&v);
+}
+
 /* Granite's scale of the scores, where config.json does not say, is 1 (GraniteConfig in transformers), not that of the head size. */
 static void test_granite_scores_are_not_scaled_by_default(void** state) {
   (void)state;
@@ -387,6 +408,7 @@ int main(void) {
       cmocka_unit_test(test_masks),
       cmocka_unit_test(test_names_agree_across_lengths),
       cmocka_unit_test(test_score_scale_is_folded),
+      cmocka_unit_test(test_dynamic_scaling_ends_with_the_trained_context),
       cmocka_unit_test(test_granite_scores_are_not_scaled_by_default),
       cmocka_unit_test(test_gemma_norms),
       cmocka_unit_test(test_query_and_key_norms),

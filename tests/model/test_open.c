@@ -163,8 +163,7 @@ static void test_hyper_parameters_are_checked(void** state) {
 static void test_rotary_rules_are_checked(void** state) {
   (void)state;
   static const char* const plain = "\"rope_type\": \"default\"";
-  variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"dynamic\" (NTK) changes its base with the length of the text",
-                {plain, "\"rope_type\": \"dynamic\", \"factor\": 2.0"});
+  variant_fails("llama", GENAI_ERROR_BAD_FILE, "rotary scaling factor 0", {plain, "\"rope_type\": \"dynamic\""});
   variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"spiral\" is unknown", {plain, "\"rope_type\": \"spiral\""});
   variant_fails("llama", GENAI_ERROR_UNSUPPORTED, "rotary scaling \"spiral\" is unknown", {plain, "\"type\": \"spiral\""});
   variant_fails("llama", GENAI_ERROR_BAD_FILE, "rotary scaling factor 0", {plain, "\"rope_type\": \"linear\""});
