@@ -54,8 +54,7 @@ static genai_status* refuse_content(const char* path, const uint8_t* data, size_
       path, quote_name((const char*)data, size < 8 ? size : 8).text);
 }
 
-/* What any file of a checkpoint can be instead of itself. */
-static genai_status* check_is_there(const char* path, const uint8_t* data, size_t size) {
+genai_status* checkpoint_check_is_there(const char* path, const uint8_t* data, size_t size) {
   if (!size) return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: the file is empty (0 bytes); download or copy it again", path);
   if (starts_with(data, size, "version https://git-lfs", 23))
     return genai_status_create(GENAI_ERROR_BAD_FILE,
@@ -71,7 +70,7 @@ static genai_status* open_path(checkpoint* out, const char* path) {
   bool gguf = starts_with(file.data, file.size, "GGUF", 4);
   bool safetensors = !gguf && is_safetensors(file.data, file.size, path);
   bool llama2c = !gguf && !safetensors && llama2c_recognise(file.data, file.size, &expected);
-  genai_status* status = check_is_there(path, file.data, file.size);
+  genai_status* status = checkpoint_check_is_there(path, file.data, file.size);
   if (!status && !gguf && !safetensors && !llama2c) status = refuse_content(path, file.data, file.size);
   mapped_file_close(&file);
   GENAI_TRY(status);
@@ -123,7 +122,7 @@ genai_status* checkpoint_map(checkpoint* out, const char* path, const mapped_fil
   out->files = grown;
   GENAI_TRY(mapped_file_open(path, &grown[out->file_count]));
   *file = &grown[out->file_count++];
-  return check_is_there(path, (*file)->data, (*file)->size);
+  return checkpoint_check_is_there(path, (*file)->data, (*file)->size);
 }
 
 static genai_status* reserve(void** items, size_t* capacity, size_t count, size_t more, size_t size) {

@@ -51,6 +51,9 @@ typedef struct checkpoint checkpoint;
  * llama2.c files are presented as a GGUF of the llama architecture: the keys below and the names "blk.N.attn_q.weight" ... Their q and k rows
  * are in interleaved rotary order (rows 2i and 2i+1 of a head are a rotated pair), as in a GGUF of that architecture. */
 genai_status* checkpoint_open(const char* path, checkpoint** out) GENAI_MUST_USE;
+
+/* What any file of a model can be instead of itself: empty, or the pointer that Git LFS leaves where the content was not fetched. */
+genai_status* checkpoint_check_is_there(const char* path, const uint8_t* data, size_t size) GENAI_MUST_USE;
 void checkpoint_close(checkpoint* file); /* accepts NULL */
 /* The pages that were read leave this process's memory until they are read again. */
 void checkpoint_release_pages(const checkpoint* file);

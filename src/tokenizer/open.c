@@ -42,10 +42,12 @@ static genai_status* load_json_file(const mapped_file* file, tokenizer** out) {
 static genai_status* load_file(const char* path, json_value config, tokenizer** out) {
   mapped_file file;
   GENAI_TRY(mapped_file_open(path, &file));
-  genai_status* status;
-  if (file.size == 0) {
-    status = genai_status_create(GENAI_ERROR_BAD_FILE, "%s is empty; a tokenizer was expected", path);
-  } else if (file.size > MAX_TOKENIZER_BYTES) {
+  genai_status* status = checkpoint_check_is_there(path, file.data, file.size);
+  if (status) {
+    mapped_file_close(&file);
+    return status;
+  }
+  if (file.size > MAX_TOKENIZER_BYTES) {
     status = genai_status_create(GENAI_ERROR_BAD_FILE, "%s has %zu bytes, too many for a tokenizer (at most %d)", path, file.size,
                                  MAX_TOKENIZER_BYTES);
   } else if (looks_like_json(file.data, file.size)) {

@@ -204,7 +204,8 @@ static void wrong_files_are_explained(void** state) {
   take_away("tokenizer.json");
   assert_fails(tokenizer_open(folder, &self), GENAI_ERROR_NOT_FOUND, "holds no tokenizer");
   assert_fails(tokenizer_open(in_folder("nothing"), &self), GENAI_ERROR_NOT_FOUND, "nothing");
-  fails_with("", GENAI_ERROR_BAD_FILE, "is empty");
+  fails_with("", GENAI_ERROR_BAD_FILE, "the file is empty");
+  fails_with("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", GENAI_ERROR_BAD_FILE, "is a Git LFS pointer");
   fails_with("hello", GENAI_ERROR_BAD_FILE, "is not a tokenizer");
   fails_with("{\"a\":", GENAI_ERROR_BAD_FILE, "");
   fails_with("{}", GENAI_ERROR_BAD_FILE, "\"model\"");
