@@ -1,15 +1,12 @@
 /* Opening a model for logits: the default adapters in order, then a session over the graphs or over the artifact. */
 #include "cli/model_session.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/pipeline_run.h"
+#include "cli/temporary_folder.h"
 #include "pipeline/executorch.h"
 #include "pipeline/executorch_objects.h"
 #include "pipeline/internal.h"
@@ -165,24 +162,6 @@ static genai_status* open_on_host(cli* app, model_session* self, bool simulated)
 }
 
 /* ---- On the HTP ---- */
-static void remove_folder(const char* path) {
-  DIR* entries = opendir(path);
-  if (!entries) return;
-  for (const struct dirent* entry; (entry = readdir(entries));) unlinkat(dirfd(entries), entry->d_name, 0);
-  closedir(entries);
-  rmdir(path);
-}
-
-static genai_status* make_folder(char** out) {
-  const char* root = getenv("TMPDIR");
-  GENAI_TRY(path_join(root && *root ? root : "/tmp", "genai.XXXXXX", out));
-  if (mkdtemp(*out)) return NULL;
-  genai_status* status = genai_status_create(GENAI_ERROR_IO, "cannot create a temporary folder \"%s\": %s", *out, strerror(errno));
-  mem_free(*out);
-  *out = NULL;
-  return status;
-}
-
 static genai_status* compile_into(model_session* self, genai_string_list* artifacts) {
   genai_pipeline_options how = {.skip_stages = 1u << GENAI_STAGE_INFERENCE};
   genai_engine_proxy* proxy;
@@ -269,10 +248,10 @@ genai_status* model_session_open(cli* app, const arguments* given, model_session
   model_session* self = mem_calloc(1, sizeof *self);
   if (!self) return genai_status_out_of_memory();
   char* directory = NULL;
-  genai_status* status = htp && !is_pte(path) ? make_folder(&directory) : NULL;
+  genai_status* status = htp && !is_pte(path) ? temporary_folder_create(&directory) : NULL;
   if (!status) status = build_context(app, given, directory, &self->context);
   if (!status) status = htp ? open_on_htp(self, given, directory) : open_on_host(app, self, simulated);
-  if (directory) remove_folder(directory); /* maps of its files stay valid */
+  temporary_folder_remove(directory); /* maps of its files stay valid */
   mem_free(directory);
   if (status) {
     model_session_close(self);

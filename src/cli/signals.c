@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/temporary_folder.h"
 
 enum { GRACE_MILLISECONDS = 2000 };
 
@@ -35,6 +36,7 @@ static void say(const char* message) {
 
 static void leave_at_once(void) {
   atomic_file_remove_all();
+  temporary_folder_remove_current();
   say("genai: error: cancelled; nothing was left half-written\n");
   _exit(130);
 }

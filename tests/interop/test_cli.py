@@ -482,6 +482,31 @@ def test_a_second_interrupt_ends_at_once(tmp_path):
 
 
 @needs_qnn
+def test_what_logits_compiles_is_gone_afterwards(tmp_path):
+    environment = dict(os.environ, TMPDIR=str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    options = ["--on", "htp", "--context", "32", "--prefill-ar", "8", "--set", "calibration_samples=1"]
+    for ids, code in (("1,2,3", 0), ("1,320", 1)):
+        done = genai("logits", LLAMA, "--ids", ids, "--out", tmp_path / "x.f32", *options, environment=environment)
+        assert (done.returncode != 0) == code, done.stderr
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@needs_qnn
+@needs_gguf
+def test_a_second_interrupt_takes_what_logits_compiled_along(tmp_path):
+    environment = dict(os.environ, TMPDIR=str(tmp_path))
+    command = ["logits", GGUF, "--ids", "1,2", "--on", "htp", "--out", tmp_path / "x.f32", "--set", "calibration_samples=1"]
+    process = subprocess.Popen([GENAI, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1, env=environment)
+    wait_for(process, "compiling graphs")
+    assert len(list(tmp_path.glob("genai.*"))) == 1
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    interrupt(process, within=1.5)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_qnn
 @needs_gguf
 def test_a_killed_run_leaves_no_process_and_nothing_that_stops_the_next(tmp_path, recipe):
     process = start("run", GGUF, "--soc", "SM8650", "--prompt", "Hi", "--artifact-dir", tmp_path, "--calibration-samples", "1")
