@@ -1,8 +1,10 @@
 /* genai generate: text from an artifact that exists. */
+#include "base/file.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/pipeline_run.h"
 #include "executorch/pte.h"
+#include "genie/genie.h"
 #include "pipeline/provenance.h"
 #include "pipeline/qairt.h"
 #include "qnn/qnn.h"
@@ -89,6 +91,12 @@ static genai_status* run(cli* app, const arguments* given) {
   genai_context* context = NULL;
   char* bundle;
   GENAI_TRY(qairt_bundle_find(given->positionals[0], &bundle));
+  if (!bundle && path_is_directory(given->positionals[0]))
+    return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION,
+                               "\"%s\" is a folder, but no Genie bundle: it has no " GENIE_CONFIG_FILE
+                               "; name the artifact in it, such as "
+                               "NAME.SOC.sim.pte",
+                               given->positionals[0]);
   const genai_engine_choice choices[] = {{"compilation", "qairt"}, {"inference", "qairt"}};
   genai_status* status = genai_engine_proxy_create(choices, bundle ? 2 : 0, GENAI_BACKEND_HTP, &proxy);
   if (status) {

@@ -31,7 +31,6 @@ static genai_status* take_row(void* user, uint32_t position, const float* logits
 static genai_status* find_ids(const arguments* given, const tokenizer* words, token_list* out) {
   const char* list = argument_value(given, "--ids");
   const char* string = argument_value(given, "--text");
-  if (!list == !string) return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "give either --ids or --text");
   if (list) return parse_ids("--ids", list, &out->ids, &out->count);
   if (!words) return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "there is no tokenizer for --text; give --ids");
   return tokenizer_encode(words, string, strlen(string), (tokenizer_encode_options){true, true}, out);
@@ -73,36 +72,43 @@ static genai_status* print_result(cli* app, const char* path, const sink* writte
   return status;
 }
 
-static genai_status* run_session(cli* app, const arguments* given, model_session* opened, uint32_t ar) {
-  const char* path = argument_value(given, "--out");
+static genai_status* run_session(cli* app, const arguments* given, model_session* opened, uint32_t ar, sink* out) {
   decoder* sequence = session_decoder(model_session_get(opened));
   token_list ids = {0};
-  sink out = {0};
   GENAI_TRY(find_ids(given, model_session_tokenizer(opened), &ids));
-  genai_status* status = atomic_file_create(path, &out.file);
-  if (!status) {
-    double started = clock_seconds();
-    status = write_logits(app, sequence, &ids, ar, &out);
-    if (status) {
-      atomic_file_abort(&out.file);
-    } else {
-      status = atomic_file_commit(&out.file);
-    }
-    if (!status) status = print_result(app, path, &out, sequence, clock_seconds() - started);
-  }
+  double started = clock_seconds();
+  genai_status* status = write_logits(app, sequence, &ids, ar, out);
+  if (!status) status = atomic_file_commit(&out->file);
+  if (!status) status = print_result(app, argument_value(given, "--out"), out, sequence, clock_seconds() - started);
   token_list_deinit(&ids);
   return status;
 }
 
-static genai_status* run(cli* app, const arguments* given) {
-  int64_t ar;
+/* What is wrong with the command line is said before anything is calibrated or compiled. */
+static genai_status* check_usage(const arguments* given) {
+  const char* list = argument_value(given, "--ids");
+  int32_t* ids;
+  size_t count;
   if (!argument_given(given, "--out"))
     return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "--out is missing: the file for the logits");
+  if (!list == !argument_given(given, "--text")) return genai_status_create(GENAI_ERROR_CONFIG_VALIDATION, "give either --ids or --text");
+  if (!list) return NULL;
+  GENAI_TRY(parse_ids("--ids", list, &ids, &count));
+  mem_free(ids);
+  return NULL;
+}
+
+static genai_status* run(cli* app, const arguments* given) {
+  int64_t ar;
+  GENAI_TRY(check_usage(given));
   GENAI_TRY(argument_integer(given, "--ar", 1, 4096, 0, &ar));
-  model_session* opened;
-  GENAI_TRY(model_session_open(app, given, &opened));
-  genai_status* status = run_session(app, given, opened, (uint32_t)ar);
+  sink out = {0};
+  GENAI_TRY(atomic_file_create(argument_value(given, "--out"), &out.file)); /* so that it is known to be possible */
+  model_session* opened = NULL;
+  genai_status* status = model_session_open(app, given, &opened);
+  if (!status) status = run_session(app, given, opened, (uint32_t)ar, &out);
   model_session_close(opened);
+  atomic_file_abort(&out.file); /* unless it was committed */
   return status;
 }
 

@@ -83,6 +83,9 @@ def left_behind(folder):
         (["run", LLAMA, "--soc", "SM8650", *IDS, "--calibration", "nothing.txt"], "nothing.txt"),
         (["logits", LLAMA, "--ids", "1", "--on", "moon", "--out", "x"], "float, simulated or htp"),
         (["logits", LLAMA, "--ids", "1"], "--out is missing"),
+        (["logits", LLAMA, "--ids", "1", "--text", "a", "--on", "htp", "--out", "x"], "give either --ids or --text"),
+        (["logits", LLAMA, "--ids", "1,x", "--on", "htp", "--out", "x"], "separated by commas"),
+        (["generate", LLAMA, "--ids", "1"], "is a folder, but no Genie bundle"),
         (["tokenize", GGUF or LLAMA, "--frob"], "unknown option --frob"),
     ],
 )
@@ -479,6 +482,12 @@ def test_a_second_interrupt_ends_at_once(tmp_path):
     time.sleep(0.2)
     interrupt(process, within=1.5)
     assert left_behind(tmp_path) == []
+
+
+def test_where_logits_cannot_go_is_said_before_anything_is_computed(tmp_path):
+    done = genai("logits", LLAMA, "--ids", "1", "--on", "simulated", "--out", tmp_path / "no" / "x.f32")
+    assert done.returncode == 1
+    assert "x.f32" in done.stderr and "calibrat" not in done.stderr
 
 
 @needs_qnn
