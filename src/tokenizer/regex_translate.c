@@ -6,6 +6,7 @@
  *   X{n,m}+       a repeated group in Ruby, possessive in PCRE2;
  *   \uHHHH        \x{HHHH};
  *   [a&&[^b]]     intersections, here with one negated class at the end: (?![b])[a];
+ *   [a[bc]] [a\S]  classes and complements of sets inside a class;
  *   ^ $           lines, always: PCRE2_MULTILINE is set by regex.c.
  * Everything else is copied. */
 #include <string.h>
@@ -15,9 +16,10 @@
 
 #define SPACE_SET "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 /* Connector punctuation, and what is alphabetic or a digit to Oniguruma without being a letter or a number's digit. */
-#define WORD_EXTRA \
-  "\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+#define WORD_EXTRA "\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 
+/* \w outside classes alone: superscripts and fractions, to which Oniguruma's table of the first 256 characters says yes and its ranges no. */
+#define WORD_OUTSIDE "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 /* Extensions H and I, which PCRE2's Unicode version may not have. */
 #define NEWER_HAN "\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}"
 
@@ -83,9 +85,10 @@ static genai_status* append_category(text* out, text_view name) {
 }
 
 /* What \w stands for, as the inside of a class. */
-static genai_status* append_word_set(text* out) {
+static genai_status* append_word_set(text* out, bool in_class) {
   static const char* const names[] = {"L", "M", "Nd", "Nl"};
   for (size_t i = 0; i < 4; i++) GENAI_TRY(append_category(out, text_view_of(names[i])));
+  if (!in_class) GENAI_TRY(text_append_cstr(out, WORD_OUTSIDE));
   return text_append_cstr(out, WORD_EXTRA);
 }
 
@@ -106,7 +109,7 @@ static genai_status* append_posix(text* out, text_view name, bool bracket, bool*
   char lower[16] = "";
   for (size_t i = 0; i < name.length && name.length < sizeof lower; i++)
     lower[i] = (char)(name.data[i] >= 'A' && name.data[i] <= 'Z' ? name.data[i] + 32 : name.data[i]);
-  if (!strcmp(lower, "word")) return append_word_set(out);
+  if (!strcmp(lower, "word")) return append_word_set(out, bracket);
   for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
     if (strcmp(lower, sets[i].name) != 0) continue;
     GENAI_TRY(text_append_cstr(out, sets[i].property));
@@ -137,11 +140,10 @@ static genai_status* append_property(text* out, text_view name) {
   return script && text_view_equal_cstr(name, "Han") ? text_append_cstr(out, NEWER_HAN) : NULL;
 }
 
-/* A set written out: bare inside a class, otherwise as a class of its own. */
-static genai_status* append_set(translation* t, char letter, bool in_class) {
+/* A set written out as Oniguruma has it inside a class or outside: bare, or as a class of its own. */
+static genai_status* append_set(translation* t, char letter, bool in_class, bool bare) {
   bool negated = letter >= 'A' && letter <= 'Z';
-  if (negated && in_class) return unsupported(t, "a negated set inside a class");
-  if (!in_class) GENAI_TRY(text_append_cstr(t->out, negated ? "[^" : "["));
+  if (!bare) GENAI_TRY(text_append_cstr(t->out, negated ? "[^" : "["));
   switch (letter | 0x20) {
     case 's':
       GENAI_TRY(text_append_cstr(t->out, SPACE_SET));
@@ -153,19 +155,19 @@ static genai_status* append_set(translation* t, char letter, bool in_class) {
       GENAI_TRY(append_category(t->out, text_view_of("Nd")));
       break;
     default:
-      GENAI_TRY(append_word_set(t->out));
+      GENAI_TRY(append_word_set(t->out, in_class));
       break;
   }
-  return in_class ? NULL : text_append_char(t->out, ']');
+  return bare ? NULL : text_append_char(t->out, ']');
 }
 
 /* \b and \B: between a word character and none, in either order; or not. */
 static genai_status* append_boundary(translation* t, bool boundary) {
   for (int side = 0; side < 2; side++) {
     GENAI_TRY(text_append_cstr(t->out, side ? "|(?<![" : "(?:(?<=["));
-    GENAI_TRY(append_word_set(t->out));
+    GENAI_TRY(append_word_set(t->out, false));
     GENAI_TRY(text_append_cstr(t->out, (side == 0) == boundary ? "])(?![" : "])(?=["));
-    GENAI_TRY(append_word_set(t->out));
+    GENAI_TRY(append_word_set(t->out, false));
     GENAI_TRY(text_append_cstr(t->out, "])"));
   }
   return text_append_char(t->out, ')');
@@ -193,7 +195,7 @@ static genai_status* translate_escape(translation* t, bool in_class) {
   size_t left = t->in.length - t->at;
   if (left < 2) return unsupported(t, "a backslash at its end");
   if (strchr("swhdSWH", p[1]) || (p[1] == 'D' && !in_class)) {
-    GENAI_TRY(append_set(t, p[1], in_class));
+    GENAI_TRY(append_set(t, p[1], in_class, in_class));
     t->at += 2;
     return NULL;
   }
@@ -213,9 +215,29 @@ static genai_status* translate_escape(translation* t, bool in_class) {
   return text_append(t->out, p, length);
 }
 
+/* Ends the class that began at `start` with the complement of a set in it (\S, \W, ...), which PCRE2 cannot have written out inside: [a\S] is
+ * (?:[a]|[^\s]), and [^a\S] is (?:(?![a])[\s]). `letter` 0: there is none. */
+static genai_status* finish_class(translation* t, size_t start, char letter) {
+  if (!letter) return text_append_char(t->out, ']');
+  if (t->class_depth > 1) return unsupported(t, "a negated set inside a class of an intersection");
+  bool negated = t->out->data[start + 1] == '^';
+  text rest = {0};
+  size_t begin = start + (negated ? 2 : 1);
+  genai_status* status = text_append(&rest, t->out->data + begin, t->out->length - begin);
+  t->out->length = start;
+  if (!status) status = text_append_cstr(t->out, "(?:");
+  if (!status && rest.length) status = text_printf(t->out, negated ? "(?![%s])" : "[%s]|", rest.data);
+  if (!status) status = append_set(t, negated ? (char)(letter | 0x20) : letter, true, false);
+  if (!status) status = text_append_char(t->out, ')');
+  text_deinit(&rest);
+  return status;
+}
+
 /* A character class, at its '['. */
 static genai_status* translate_class(translation* t) {
   size_t start = t->out->length;
+  char complement = 0;
+  unsigned nested = 0; /* classes inside are one union with what is around them */
   if (++t->class_depth > MAX_CLASS_NESTING) return unsupported(t, "too many intersections inside each other");
   GENAI_TRY(text_append_char(t->out, '['));
   t->at++;
@@ -225,12 +247,19 @@ static genai_status* translate_class(translation* t) {
   }
   for (bool first = true; t->at < t->in.length; first = false) {
     char c = t->in.data[t->at];
-    if (c == ']' && !first) {
+    if (c == ']' && nested) {
+      nested--;
+      t->at++;
+    } else if (c == ']' && !first) {
+      GENAI_TRY(finish_class(t, start, complement));
       t->at++;
       t->class_depth--;
-      return text_append_char(t->out, ']');
-    }
-    if (c == '\\') {
+      return NULL;
+    } else if (c == '\\' && t->in.length - t->at > 1 && memchr("SWHD", t->in.data[t->at + 1], 4)) {
+      if (complement && complement != t->in.data[t->at + 1]) return unsupported(t, "two negated sets inside a class");
+      complement = t->in.data[t->at + 1];
+      t->at += 2;
+    } else if (c == '\\') {
       GENAI_TRY(translate_escape(t, true));
     } else if (c == '[' && t->in.length - t->at > 1 && t->in.data[t->at + 1] == ':') {
       const char* close = memchr(t->in.data + t->at, ']', t->in.length - t->at);
@@ -242,7 +271,11 @@ static genai_status* translate_class(translation* t) {
       if (!known) GENAI_TRY(text_append(t->out, t->in.data + t->at, length));
       t->at += length;
     } else if (c == '[') {
-      return unsupported(t, "a class inside a class");
+      if (t->in.length - t->at > 1 && t->in.data[t->at + 1] == '^') return unsupported(t, "a negated class inside a class");
+      nested++;
+      t->at++;
+    } else if (c == '&' && (nested || complement) && t->in.length - t->at > 1 && t->in.data[t->at + 1] == '&') {
+      return unsupported(t, "an intersection inside a class with other sets");
     } else if (c == '&' && t->in.length - t->at > 4 && memcmp(t->in.data + t->at, "&&[^", 4) == 0) {
       /* [left&&[^right]] is (?:(?![right])[left]) */
       text left = {0};

@@ -337,7 +337,7 @@ def make_splits(out):
     entries = [{"regex": p, "behavior": "Isolated", "invert": False, "cases": cases_of(split(p), texts)} for p in patterns]
     others = [r"\s+", r"\p{L}+|\p{N}", r"[aeiou]", r"\w+", r"\bx+\b", r"x{2}+", r"\d{1,2}+", r"[\p{L}&&[^a-m]]+", r"(?=[A-Z])", r"[\u3040-\u30ff]+",
               r"^\w|\w$", r"\h+", r"\S+", r"[一-龥]+", r"(?=(\d{3})+(?!\d))", r"\d{1,3}(?=(?:\d{3})*\b)", r"\p{Han}+", r"[[:punct:]]+",
-              r"\P{L}+", r"[[:alnum:][:space:]]+"]
+              r"\P{L}+", r"[[:alnum:][:space:]]+", r"[^\S\n]+", r"[a-z\S]+", r" ?[^(\s|[.,!?…。，、।۔،])]+", r"[^\D]+", r"[\W]"]
     behaviors = ["Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"]
     names = ["isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next"]
     for i, pattern in enumerate(others):
