@@ -229,8 +229,8 @@ genai_status* hyper_read(model* self, json_value config) {
   }
   if (!self->gguf) {
     GENAI_TRY(read_activation(self, config));
-    /* Of a model with other parts, the whole decides. */
-    self->tied = json_bool(json_get(checkpoint_config(self->file), "tie_word_embeddings"), self->tied);
+    /* Of a model with other parts, the whole may say so (transformers 5) or the decoder (before); false may be a default that nobody meant. */
+    self->tied = self->tied || json_bool(json_get(checkpoint_config(self->file), "tie_word_embeddings"), false);
   }
   if (self->kv_heads == 0) self->kv_heads = self->heads;
   if (self->head_dim == 0) {

@@ -240,6 +240,12 @@ static void test_what_is_tied(void** state) {
                                      {NULL, NULL}},
                       (const edit[]){{"\"model.", "\"model.text_model."}, {NULL, NULL}}); /* SmolVLM's prefix */
   assert_true(info.tied_embeddings);
+  info = open_variant("llama-tied-rope3-bf16",
+                      (const edit[]){{"{\n  \"architectures\"", "{\"tie_word_embeddings\": false, \"text_config\": {\n  \"architectures\""},
+                                     {"\"vocab_size\": 320", "\"vocab_size\": 320}"},
+                                     {NULL, NULL}},
+                      NULL);
+  assert_true(info.tied_embeddings);
 }
 
 /* The same tensors with another mask: EmbeddingGemma and other encoders made from decoders. */
