@@ -223,7 +223,7 @@ static void wrong_files_are_explained(void** state) {
       {"\"decoder\":{\"type\":\"Magic\"}", "Magic"},
       {"\"post_processor\":{\"type\":\"Magic\"}", "Magic"},
       {"\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a\"},\"behavior\":\"Isolated\"}", "(a"},
-      {"\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[b]]\"},\"behavior\":\"Isolated\"}", "class inside"}};
+      {"\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[^b]]\"},\"behavior\":\"Isolated\"}", "class inside"}};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     char json[512];
     snprintf(json, sizeof json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},%s}", parts[i][0]);
