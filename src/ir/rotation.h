@@ -15,6 +15,9 @@ typedef struct rotation rotation; /* the tables for one size */
 
 /* GENAI_ERROR_UNSUPPORTED when the odd part of `size` is above 255. */
 genai_status* rotation_create(uint32_t size, rotation** out) GENAI_MUST_USE;
+/* A rotation whose entries all have one magnitude, so that a weight of any number of bits holds it exactly: Q is a Hadamard matrix of Paley's
+ * two constructions (Paley 1933), of order m 2^j. GENAI_ERROR_UNSUPPORTED when they give none whose order divides `size` by a power of two. */
+genai_status* rotation_create_flat(uint32_t size, rotation** out) GENAI_MUST_USE;
 void rotation_destroy(rotation* self); /* accepts NULL */
 
 /* x <- x R for each of `count` rows of `size` elements. */

@@ -97,7 +97,7 @@ static ir_tensor* gather_angles(builder* self, const char* name, uint32_t rope, 
 static void add_angles(builder* self, uint32_t rope, ir_tensor* positions) {
   if (self->status) return;
   const rope_rule* rule = &self->model->ropes[rope];
-  uint32_t rows = self->context, half = rule->rotary_dim / 2;
+  uint32_t rows = self->options->positions ? self->options->positions : self->context, half = rule->rotary_dim / 2;
   float* tables = mem_realloc_array(NULL, (size_t)rows * half * 2, sizeof *tables);
   if (!tables) {
     builder_fail(self, genai_status_out_of_memory());

@@ -33,6 +33,7 @@ typedef struct model_graph_options {
   const char* name;        /* graph and method name: "kv_forward", "prefill_forward" */
   uint32_t ar_length;      /* tokens per call, >= 1 */
   uint32_t context_length; /* C; equal to ar_length: no caches in, plain causal attention (calibration, reference) */
+  uint32_t positions;      /* rows of the rotary tables: position ids are below it; 0: context_length */
   bool last_logits_only;   /* logits of the last row alone, [1, 1, V] */
   bool rotate_qk;          /* multiply post-RoPE Q and K by a normalised Hadamard matrix (head_dim a power of two) */
 } model_graph_options;

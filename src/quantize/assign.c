@@ -7,10 +7,14 @@
 #include "quantize/calibration.h"
 #include "quantize/embedding.h"
 #include "quantize/neurons.h"
+#include "quantize/rewrite.h"
 #include "quantize/weights.h"
 
 /* Score of a masked position below the smallest score seen: exp(-14) is under a tenth of a 16-bit softmax step. */
 static const float MASK_DISTANCE = 14.0f;
+
+/* A rotated tensor is flat: text that calibration did not see moves its ends further than those of others, and room costs it little. */
+static const float ROTATED_MARGIN = 1.5f;
 
 typedef struct classes {
   ir_graph* graph;
@@ -128,7 +132,8 @@ static genai_status* collect_ranges(classes* all) {
     if (op->kind != IR_ADD || !(is_mask(graph->tensors[op->inputs[0]]) || is_mask(graph->tensors[op->inputs[1]]))) continue;
     int32_t scores = find_root(all->parent, is_mask(graph->tensors[op->inputs[0]]) ? op->inputs[1] : op->inputs[0]);
     if (!all->seen[scores]) continue;
-    fix(all, op->output, all->low[scores] - MASK_DISTANCE, all->high[scores]);
+    float margin = rotated_between_norms(graph) ? all->how->range_margin : 1.0f;
+    fix(all, op->output, all->low[scores] * margin - MASK_DISTANCE, all->high[scores] * margin);
   }
   return NULL;
 }
@@ -175,6 +180,12 @@ static ir_encoding symmetric_encoding(float low, float high, uint32_t bits) {
   return (ir_encoding){.kind = IR_ENCODING_PER_TENSOR, .bits = (uint8_t)bits, .scale = reach / (float)(middle - 1), .offset = -middle};
 }
 
+static bool is_rotated(const ir_graph* graph, const ir_tensor* tensor) {
+  if (tensor->producer < 0) return false;
+  const ir_op* op = graph->ops[tensor->producer];
+  return op->kind == IR_CONV2D && !strcmp(graph->tensors[op->inputs[1]]->name, ROTATION_WEIGHT);
+}
+
 static genai_status* assign_activations(classes* all) {
   ir_graph* graph = all->graph;
   for (uint32_t i = 0; i < graph->n_ops; i++) {
@@ -197,6 +208,7 @@ static genai_status* assign_activations(classes* all) {
                                  tensor->name);
     uint32_t bits = all->bits[root] ? all->bits[root] : all->how->activation_bits;
     float margin = all->fixed[root] || all->clipped[root] || bits < 16 ? 1.0f : all->how->range_margin;
+    if (is_rotated(graph, tensor)) margin = fmaxf(margin, ROTATED_MARGIN);
     float low = all->low[root] * margin, high = all->high[root] * margin;
     tensor->encoding = all->symmetric[root] ? symmetric_encoding(low, high, bits) : unsigned_encoding(low, high, bits);
     tensor->dtype = bits == 8 ? IR_U8 : IR_U16;
@@ -241,7 +253,7 @@ static genai_status* assign_weights(classes* all) {
       bool head = logits && find_root(all->parent, op->output) == find_root(all->parent, logits->id);
       weight_format format = {.bits = all->how->weight_bits, .block = all->how->weight_block, .search = all->how->weight_search};
       if (weight->source->constants) {
-        format = (weight_format){.bits = 8}; /* a rotation: one magnitude, exact in any number of bits */
+        format = (weight_format){.bits = 8}; /* a rotation: exact in 8 bits */
       } else if (head) {
         format = (weight_format){.bits = all->how->head_bits, .search = all->how->weight_search && all->how->head_bits < 8};
       }

@@ -1,20 +1,23 @@
 /* Calibration: runs the float host executor over token sequences and keeps each tensor's smallest and largest value, second moments of the
  * inputs of linear layers, and which neurons stand out.
  *
- * Sequences are packed into passes: one graph call carries several documents side by side, kept apart by a block-diagonal causal mask and
- * positions that restart, so that every token sees exactly what it would see alone. */
+ * Sequences are packed into passes: one graph call carries several documents side by side, kept apart by a block-diagonal causal mask, so that
+ * every token sees exactly what it would see alone. Where the residual stream is rotated between norms, each begins at a position of its own: scores
+ * depend on distances alone, but the queries and keys that rotary embedding turns do not, and documents that all begin at 0 show the ranges of
+ * the first few angles only. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/cpu.h"
 #include "quantize/calibration.h"
+#include "quantize/rewrite.h"
 
 /* What the observer of one pass needs. */
 typedef struct observation {
   calibration* seen;
   const ir_graph* graph;
   const calibration_options* options;
-  const int32_t* positions; /* of the pass's rows */
+  const int32_t* places; /* of the pass's rows: tokens before each in its document */
   size_t rows;
   bool* linear_input; /* by tensor: a weight of the checkpoint reads it */
 } observation;
@@ -58,7 +61,7 @@ static genai_status* observe_moments(const observation* self, const ir_tensor* t
   observed* slot;
   GENAI_TRY(calibration_entry(self->seen, tensor->name, &slot));
   if (!slot->inputs) GENAI_TRY(moments_create(cols, self->options->how->feedback, &slot->inputs));
-  return moments_add(slot->inputs, values, self->positions, self->rows);
+  return moments_add(slot->inputs, values, self->places, self->rows);
 }
 
 static genai_status* observe(void* user, const ir_tensor* tensor, const float* values, size_t count) {
@@ -94,6 +97,20 @@ static void mark_linear_inputs(const ir_graph* graph, bool* marks) {
   }
 }
 
+/* Positions that documents are spread over, where the model was trained on so many. */
+enum { POSITIONS = 4096 };
+
+static uint32_t positions_of(const model_info* info, uint32_t tokens) {
+  uint32_t positions = info->trained_context && info->trained_context < POSITIONS ? info->trained_context : POSITIONS;
+  return positions > tokens ? positions : tokens;
+}
+
+/* Where document `index` of all begins: 0 for the first, the others evenly spread (multiples of the golden ratio). */
+static int32_t position_of(size_t index, size_t length, uint32_t positions) {
+  double turns = (double)index * 0.6180339887498949;
+  return (int32_t)((turns - floor(turns)) * (double)(positions - length));
+}
+
 /* One pass: documents `first` .. `first + count`, `total` tokens. */
 typedef struct pass {
   size_t first, count;
@@ -102,11 +119,17 @@ typedef struct pass {
 
 static genai_status* run_pass(const model* source, const int32_t* const* sequences, const size_t* lengths, const pass* part,
                               const calibration_options* options, cpu_observer observer, calibration* self) {
-  model_graph_options graph_options = {
-      .name = "calibration", .ar_length = part->total, .context_length = part->total, .rotate_qk = options->how->rotate_qk};
+  model_info info;
+  model_get_info(source, &info);
+  uint32_t positions_end = positions_of(&info, part->total);
+  model_graph_options graph_options = {.name = "calibration",
+                                       .ar_length = part->total,
+                                       .context_length = part->total,
+                                       .positions = positions_end,
+                                       .rotate_qk = options->how->rotate_qk};
   ir_graph* graph = NULL;
   executor* exec = NULL;
-  int32_t *tokens = NULL, *positions = NULL;
+  int32_t *tokens = NULL, *positions = NULL, *places = NULL;
   float *mask = NULL, *sliding = NULL;
   bool* linear_input = NULL;
   const void** inputs = NULL;
@@ -119,29 +142,31 @@ static genai_status* run_pass(const model* source, const int32_t* const* sequenc
       .mode = CPU_FLOAT, .pool = options->pool, .observer = observer, .observer_user = &watch, .cancel = options->cancel};
   GENAI_TRY_GOTO(status, cpu_executor_create(graph, &executor_options, &exec), done);
   size_t n = part->total;
-  model_info info;
-  model_get_info(source, &info);
   tokens = mem_calloc(n, sizeof *tokens);
   positions = mem_calloc(n, sizeof *positions);
+  places = mem_calloc(n, sizeof *places);
   mask = mem_calloc(n * n, sizeof *mask);
   sliding = mem_calloc(n * n, sizeof *sliding);
   linear_input = mem_calloc(graph->n_tensors, sizeof *linear_input);
   inputs = mem_calloc(exec->n_inputs, sizeof *inputs);
   outputs = mem_calloc(exec->n_outputs, sizeof *outputs);
-  if (!tokens || !positions || !mask || !sliding || !linear_input || !inputs || !outputs) {
+  if (!tokens || !positions || !places || !mask || !sliding || !linear_input || !inputs || !outputs) {
     status = genai_status_out_of_memory();
     goto done;
   }
   mark_linear_inputs(graph, linear_input);
   watch.linear_input = linear_input;
-  watch.positions = positions;
+  watch.places = places;
   for (size_t i = 0; i < n * n; i++) mask[i] = sliding[i] = -60000.0f;
+  bool spread = rotated_between_norms(graph);
   size_t row = 0;
   for (size_t d = part->first; d < part->first + part->count; d++) {
     size_t start = row;
+    int32_t position = spread ? position_of(d, lengths[d], positions_end) : 0;
     for (size_t i = 0; i < lengths[d]; i++, row++) {
       tokens[row] = sequences[d][i];
-      positions[row] = (int32_t)i;
+      places[row] = (int32_t)i;
+      positions[row] = position + (int32_t)i;
       for (size_t column = start; column <= row; column++) {
         mask[row * n + column] = 0;
         if (!info.sliding_window || row - column < info.sliding_window) sliding[row * n + column] = 0;
@@ -173,6 +198,7 @@ done:
   ir_graph_destroy(graph);
   mem_free(tokens);
   mem_free(positions);
+  mem_free(places);
   mem_free(mask);
   mem_free(sliding);
   mem_free(linear_input);

@@ -67,16 +67,16 @@ typedef struct chosen_rows {
   size_t count;
 } chosen_rows;
 
-static void choose_rows(const float* rows, size_t cols, const int32_t* positions, size_t count, chosen_rows* out) {
+static void choose_rows(const float* rows, size_t cols, const int32_t* places, size_t count, chosen_rows* out) {
   size_t first = 0;
-  for (size_t i = 0; i < count; i++) first += positions[i] == 0;
+  for (size_t i = 0; i < count; i++) first += places[i] == 0;
   size_t others = count - first, kept_first = first < MAX_FIRST ? first : MAX_FIRST, kept = others < MAX_ROWS ? others : MAX_ROWS;
   float weight = kept ? (float)others / (float)kept : 0;
   float first_weight = kept_first ? (others ? (float)others * FIRST_SHARE : (float)first) / (float)kept_first : 0;
   size_t seen_first = 0, seen = 0;
   out->count = 0;
   for (size_t i = 0; i < count; i++) {
-    bool is_first = positions[i] == 0;
+    bool is_first = places[i] == 0;
     size_t index = is_first ? seen_first++ : seen++, of = is_first ? first : others, wanted = is_first ? kept_first : kept;
     if (index * wanted / of == (index + 1) * wanted / of) continue;
     out->row[out->count] = rows + i * cols;
@@ -95,10 +95,10 @@ static void apply(const moments* self, const chosen_rows* chosen, const float* f
   }
 }
 
-genai_status* moments_add(moments* self, const float* rows, const int32_t* positions, size_t count) {
+genai_status* moments_add(moments* self, const float* rows, const int32_t* places, size_t count) {
   size_t n = self->cols, k = self->directions;
   chosen_rows chosen;
-  choose_rows(rows, n, positions, count, &chosen);
+  choose_rows(rows, n, places, count, &chosen);
   if (!chosen.count) return NULL;
   float* vectors = mem_realloc_array(NULL, n, 2 * k * sizeof *vectors);
   if (!vectors) return genai_status_out_of_memory();

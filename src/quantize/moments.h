@@ -13,9 +13,9 @@ typedef struct moments {
 
 genai_status* moments_create(uint32_t cols, uint32_t directions, moments** out) GENAI_MUST_USE;
 void moments_destroy(moments* self); /* accepts NULL */
-/* Takes in rows[count][cols] of tokens at `positions`. A quarter of the weight goes to the tokens at position 0: attention uses the first
+/* Takes in rows[count][cols] of tokens at `places` in their texts. A quarter of the weight goes to the tokens at place 0: attention uses the first
  * token as a sink, so that nearly every other token reads its keys and values. At most some hundred rows are looked at. */
-genai_status* moments_add(moments* self, const float* rows, const int32_t* positions, size_t count) GENAI_MUST_USE;
+genai_status* moments_add(moments* self, const float* rows, const int32_t* places, size_t count) GENAI_MUST_USE;
 /* The error feedback along the strong directions; NULL when all inputs were zero. */
 genai_status* moments_feedback(const moments* self, arena* memory, const ir_feedback** out) GENAI_MUST_USE;
 

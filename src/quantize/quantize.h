@@ -33,11 +33,11 @@ genai_status* recipe_load(const char* name_or_path, recipe* out) GENAI_MUST_USE;
 void recipe_adapt(recipe* self, const model* source);
 genai_status* recipe_write_json(const recipe* self, text* out) GENAI_MUST_USE;
 
-/* Rotates the residual stream of a float graph by the orthogonal matrix of ir/rotation.h: embedding, every projection that reads the stream
- * and every one that writes it take their part of the rotation, and norms' gammas go into the projections behind them, so that the function
- * stays the same while single huge channels spread over all. quantize_graph does it when the recipe says so. Families whose stream is not
- * read through plain RMS norms alone (LayerNorm, norms behind the projections) cannot: then nothing changes, `*done` is false and a
- * warning names the operator in the way. */
+/* Rotates the residual stream of a float graph by an orthogonal matrix of ir/rotation.h, so that single huge channels spread over all and the
+ * function stays the same. Where projections write the stream, they, the embedding and what reads the stream take their part of the rotation,
+ * and norms' gammas go into the projections behind them. Where norms stand on both sides of the stream, projections of their own turn it behind
+ * the norms that write and back behind those that read (rotate.c). quantize_graph does it when the recipe says so. Other streams (LayerNorm,
+ * norms behind the blocks alone) cannot: then nothing changes, `*done` is false and a warning names the operator in the way. */
 genai_status* rotate_residual(ir_graph* graph, bool* done) GENAI_MUST_USE;
 /* Replaces the embedding's lookup by codes times a scale for each token: Gather of a table whose rows are scaled to [-1, 1] (for 8 bits), Gather
  * of the rows' scales, Multiply. The values stay the same in float. quantize_graph does it when the recipe asks for an 8-bit embedding. */

@@ -23,3 +23,7 @@ void rewrite_constants(ir_tensor* tensor, const float* values) {
   ir_static* source = tensor->source;
   *source = (ir_static){.constants = values, .rows = source->rows, .cols = source->cols, .scale = 1.0f};
 }
+
+bool rotated_between_norms(const ir_graph* graph) {
+  return ir_graph_find(graph, ROTATION_WEIGHT) != NULL;
+}

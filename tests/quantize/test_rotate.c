@@ -50,6 +50,47 @@ static void test_matrix_is_orthogonal_and_flat(void** state) {
   assert_fails(rotation_create(0, &none), GENAI_ERROR_INVALID_ARGUMENT, "at least 1");
 }
 
+/* Hadamard matrices: R R^T = I, and every entry is plus or minus 1 / sqrt(n). Sizes of published models with norms on both sides, and small ones
+ * of both of Paley's constructions. */
+static void test_flat_matrix(void** state) {
+  (void)state;
+  static const uint32_t sizes[] = {1, 2, 4, 12, 20, 24, 28, 36, 64, 640, 1152, 2304, 2560, 3584, 3840, 5376};
+  for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+    uint32_t n = sizes[s], step = n > 100 ? n / 24 + 1 : 1;
+    rotation* r;
+    assert_ok(rotation_create_flat(n, &r));
+    uint32_t count = (n + step - 1) / step;
+    float* rows = mem_calloc(count, (size_t)n * sizeof *rows);
+    for (uint32_t i = 0; i < count; i++) rows[(size_t)i * n + (size_t)i * step] = 1;
+    rotation_apply_rows(r, rows, count);
+    for (uint32_t i = 0; i < count; i++) {
+      for (uint32_t j = 0; j <= i; j++) {
+        double dot = 0;
+        for (uint32_t k = 0; k < n; k++) dot += (double)rows[(size_t)i * n + k] * (double)rows[(size_t)j * n + k];
+        assert_true(fabs(dot - (i == j)) < 1e-5);
+      }
+      for (uint32_t k = 0; k < n; k++) assert_true(fabs(fabs((double)rows[(size_t)i * n + k]) * sqrt(n) - 1) < 1e-5);
+    }
+    if (step == 1) { /* the same by columns: R^T I */
+      float* columns = mem_calloc(n, (size_t)n * sizeof *columns);
+      float* scratch = mem_calloc(rotation_scratch(r), (size_t)n * sizeof *scratch);
+      for (uint32_t i = 0; i < n; i++) columns[(size_t)i * n + i] = 1;
+      rotation_apply_columns(r, columns, n, scratch);
+      for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < n; k++) assert_true(fabsf(columns[(size_t)k * n + i] - rows[(size_t)i * n + k]) < 1e-6f);
+      }
+      mem_free(columns);
+      mem_free(scratch);
+    }
+    mem_free(rows);
+    rotation_destroy(r);
+  }
+  rotation* none;
+  assert_fails(rotation_create_flat(184, &none), GENAI_ERROR_UNSUPPORTED, "no Hadamard matrix");
+  assert_fails(rotation_create_flat(3, &none), GENAI_ERROR_UNSUPPORTED, "no Hadamard matrix");
+  assert_fails(rotation_create_flat(0, &none), GENAI_ERROR_INVALID_ARGUMENT, "at least 1");
+}
+
 typedef struct reference {
   int32_t ids[64];
   size_t count;
@@ -140,10 +181,10 @@ static bool check_fixture(const char* name) {
 static void test_rotated_fixtures_agree_with_the_reference(void** state) {
   (void)state;
   static const char* const rotated[] = {
-      "llama", "llama-sharded-f16",          "llama-tied-rope3-bf16", "smollm3-nope", "qwen2", "qwen3", "gemma",
-      "phi3",  "phi4-mini-partial-longrope", "mistral-sliding",       "granite"};
-  /* Norms behind projections, or LayerNorm: the stream stays as it is, and so do the logits. */
-  static const char* const plain[] = {"gemma2", "gemma3", "olmo2", "glm4", "exaone4", "stablelm", "codegen"};
+      "llama", "llama-sharded-f16",          "llama-tied-rope3-bf16", "smollm3-nope", "qwen2",  "qwen3",  "gemma",
+      "phi3",  "phi4-mini-partial-longrope", "mistral-sliding",       "granite",      "gemma2", "gemma3", "glm4"};
+  /* Norms behind projections and none before, or LayerNorm: the stream stays as it is, and so do the logits. */
+  static const char* const plain[] = {"olmo2", "exaone4", "stablelm", "codegen"};
   for (size_t i = 0; i < sizeof rotated / sizeof rotated[0]; i++) {
     if (!check_fixture(rotated[i])) fail_msg("%s was not rotated", rotated[i]);
   }
@@ -155,6 +196,7 @@ static void test_rotated_fixtures_agree_with_the_reference(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_matrix_is_orthogonal_and_flat),
+      cmocka_unit_test(test_flat_matrix),
       cmocka_unit_test(test_rotated_fixtures_agree_with_the_reference),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
