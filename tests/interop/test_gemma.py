@@ -122,7 +122,7 @@ def perplexity(where):
 
 
 def test_perplexity(reference):
-    """One window behind the begin token. In float within 1 % of the reference; 16a8w within 8 % of float (5.1 % on WikiText-2)."""
+    """One window behind the begin token. In float within 1 % of the reference; 16a8w within 2 % of float (0.1 % on WikiText-2)."""
     ids = torch.tensor(ids_of("--file", TEXT)[:TOKENS])
     with torch.no_grad():
         scores = reference(ids[None]).logits[0, :-1]
@@ -130,17 +130,17 @@ def test_perplexity(reference):
     in_float, quantized = perplexity("float"), perplexity("simulated")
     print(f"perplexity {want:.3f} by transformers, {in_float:.3f} in float, {quantized:.3f} quantized")
     assert abs(in_float - want) <= 0.01 * want
-    assert quantized <= 1.08 * in_float
+    assert quantized <= 1.02 * in_float
 
 
 def test_quantized_logits(tmp_path):
-    """The last position of three prompts. Gemma's residual stream holds 100,000 in one channel of the first token beside a root mean square of 100
-    to 1,000 in the others, so 16 bits do not give what they give elsewhere: 18 to 26 dB were measured, and figures scatter by a few dB."""
+    """The last position of three prompts: 30 to 33 dB were measured, and figures scatter by a few dB. 18 to 21 dB were left without the rotation
+    of the residual stream, one channel of which holds 100,000 beside a root mean square of 100 to 1,000 in the others."""
     for prompt in PROMPTS:
         ids = ids_of("--text", prompt)
         in_float, quantized = (logits(MODEL, ids, where, tmp_path, *COMMON)[-1] for where in ("float", "simulated"))
         print(f"{prompt!r}: {decibel(in_float, quantized):.1f} dB")
-        assert decibel(in_float, quantized) >= 15
+        assert decibel(in_float, quantized) >= 25
         assert in_float.argmax() == quantized.argmax()
 
 
@@ -155,18 +155,18 @@ def folder(tmp_path_factory):
 
 @needs_qnn
 def test_device_artifact(folder):
-    assert (folder / "gemma.SM8650.pte").stat().st_size < 450e6
+    assert (folder / "gemma.SM8650.pte").stat().st_size < 455e6
 
 
 @needs_qnn
 def test_simulator_agrees_with_the_simulating_executor(folder, tmp_path):
-    """16 dB over the rows of a prompt were measured, for the same reason: one step of the stream is a large one."""
+    """29 dB (prefill) and 30 dB (decode) over the rows of a prompt were measured."""
     artifact = folder / "gemma.SM8650.sim.pte"
     for ar, ids in ((AR, ids_of("--text", PROMPTS[0])), (1, ids_of("--text", PROMPTS[0])[:1])):
         on_htp = logits(artifact, ids, "htp", tmp_path, "--ar", ar)
         agreement = decibel(logits(MODEL, ids, "simulated", tmp_path, "--ar", ar, *COMMON), on_htp)
         print(f"AR {ar}: {agreement:.1f} dB")
-        assert agreement >= 13
+        assert agreement >= 26
 
 
 @needs_qnn
