@@ -59,7 +59,7 @@ static ir_tensor* rotate(builder* self, const char* stem, ir_tensor* x, const la
 static ir_tensor* hadamard(builder* self, const char* name, ir_tensor* x) {
   if (self->status) return NULL;
   uint32_t size = x->dims[3];
-  ir_tensor* matrix = ir_graph_find(self->graph, "hadamard.weight");
+  ir_tensor* matrix = ir_graph_find(self->graph, MODEL_HADAMARD_WEIGHT);
   if (!matrix) {
     float* values = mem_realloc_array(NULL, (size_t)size * size, sizeof *values);
     if (!values) {
@@ -70,7 +70,7 @@ static ir_tensor* hadamard(builder* self, const char* name, ir_tensor* x) {
     for (uint32_t i = 0; i < size; ++i) {
       for (uint32_t j = 0; j < size; ++j) values[(size_t)i * size + j] = __builtin_parity(i & j) ? -unit : unit;
     }
-    matrix = builder_constant(self, "hadamard.weight", 4, (uint32_t[]){1, 1, size, size}, size, size, values);
+    matrix = builder_constant(self, MODEL_HADAMARD_WEIGHT, 4, (uint32_t[]){1, 1, size, size}, size, size, values);
     mem_free(values);
   }
   return builder_op(self, IR_CONV2D, name, (ir_tensor*[]){x, matrix}, 2, 4, x ? x->dims : NULL, NULL);

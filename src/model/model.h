@@ -29,6 +29,8 @@ genai_status* model_describe(const model* self, text* out) GENAI_MUST_USE;
 /* End-of-text ids that config.json, generation_config.json or GGUF metadata name (the tokenizer knows more: unite the two). */
 size_t model_stop_ids(const model* self, int32_t* ids, size_t capacity);
 
+#define MODEL_HADAMARD_WEIGHT "hadamard.weight" /* the static that rotate_qk multiplies by */
+
 typedef struct model_graph_options {
   const char* name;        /* graph and method name: "kv_forward", "prefill_forward" */
   uint32_t ar_length;      /* tokens per call, >= 1 */

@@ -16,6 +16,10 @@ static const float MASK_DISTANCE = 14.0f;
 /* A rotated tensor is flat: text that calibration did not see moves its ends further than those of others, and room costs it little. */
 static const float ROTATED_MARGIN = 1.5f;
 
+/* Where the stream is rotated between norms, the least margin from the projections of queries and keys to the scores: in texts longer than
+ * calibration's documents these grow beyond what was seen, and the room costs little (docs/recipes.md). */
+static const float SCORES_MARGIN = 1.5f;
+
 typedef struct classes {
   ir_graph* graph;
   const calibration* ranges;
@@ -27,6 +31,7 @@ typedef struct classes {
   bool* fixed;     /* range given by meaning, not by calibration: no margin */
   bool* symmetric; /* second operand of a matrix product, gamma of a LayerNorm */
   bool* clipped;   /* the range ends where its only readers saturate: no margin */
+  bool* scores;    /* queries, keys and scores where the stream is rotated between norms */
   uint32_t* bits;
 } classes;
 
@@ -110,6 +115,33 @@ static bool is_weight_operand(const ir_graph* graph, int32_t id) {
   return false;
 }
 
+/* From a factor of the scores back to its projection. */
+static void mark_factor(classes* all, int32_t id) {
+  const ir_graph* graph = all->graph;
+  for (;;) {
+    all->scores[find_root(all->parent, id)] = true;
+    if (graph->tensors[id]->producer < 0) return;
+    const ir_op* op = graph->ops[graph->tensors[id]->producer];
+    if (op->kind == IR_CONV2D && strcmp(graph->tensors[op->inputs[1]]->name, MODEL_HADAMARD_WEIGHT)) return;
+    for (uint32_t i = 1; i < op->n_inputs && op->kind != IR_CONV2D; i++) mark_factor(all, op->inputs[i]);
+    id = op->inputs[0];
+  }
+}
+
+static void mark_scores(classes* all) {
+  const ir_graph* graph = all->graph;
+  if (!rotated_between_norms(graph)) return;
+  for (uint32_t i = 0; i < graph->n_ops; i++) {
+    const ir_op* op = graph->ops[i];
+    if (op->kind != IR_ADD || !(is_mask(graph->tensors[op->inputs[0]]) || is_mask(graph->tensors[op->inputs[1]]))) continue;
+    mark_factor(all, is_mask(graph->tensors[op->inputs[0]]) ? op->inputs[1] : op->inputs[0]);
+  }
+}
+
+static float margin_of(const classes* all, int32_t root) {
+  return all->scores[root] ? fmaxf(all->how->range_margin, SCORES_MARGIN) : all->how->range_margin;
+}
+
 static genai_status* collect_ranges(classes* all) {
   ir_graph* graph = all->graph;
   for (uint32_t i = 0; i < graph->n_tensors; i++) {
@@ -132,7 +164,7 @@ static genai_status* collect_ranges(classes* all) {
     if (op->kind != IR_ADD || !(is_mask(graph->tensors[op->inputs[0]]) || is_mask(graph->tensors[op->inputs[1]]))) continue;
     int32_t scores = find_root(all->parent, is_mask(graph->tensors[op->inputs[0]]) ? op->inputs[1] : op->inputs[0]);
     if (!all->seen[scores]) continue;
-    float margin = rotated_between_norms(graph) ? all->how->range_margin : 1.0f;
+    float margin = rotated_between_norms(graph) ? margin_of(all, scores) : 1.0f;
     fix(all, op->output, all->low[scores] * margin - MASK_DISTANCE, all->high[scores] * margin);
   }
   return NULL;
@@ -207,7 +239,7 @@ static genai_status* assign_activations(classes* all) {
       return genai_status_create(GENAI_ERROR_INTERNAL, "tensor \"%s\": calibration saw nothing of it or of what shares its encoding",
                                  tensor->name);
     uint32_t bits = all->bits[root] ? all->bits[root] : all->how->activation_bits;
-    float margin = all->fixed[root] || all->clipped[root] || bits < 16 ? 1.0f : all->how->range_margin;
+    float margin = all->fixed[root] || all->clipped[root] || bits < 16 ? 1.0f : margin_of(all, root);
     if (is_rotated(graph, tensor)) margin = fmaxf(margin, ROTATED_MARGIN);
     float low = all->low[root] * margin, high = all->high[root] * margin;
     tensor->encoding = all->symmetric[root] ? symmetric_encoding(low, high, bits) : unsigned_encoding(low, high, bits);
@@ -306,15 +338,17 @@ genai_status* quantize_graph(ir_graph* graph, const calibration* ranges, const r
   all.fixed = arena_calloc(&scratch, n, sizeof *all.fixed);
   all.symmetric = arena_calloc(&scratch, n, sizeof *all.symmetric);
   all.clipped = arena_calloc(&scratch, n, sizeof *all.clipped);
+  all.scores = arena_calloc(&scratch, n, sizeof *all.scores);
   all.bits = arena_calloc(&scratch, n, sizeof *all.bits);
   genai_status* status = NULL;
-  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.symmetric || !all.clipped || !all.bits) {
+  if (!all.parent || !all.low || !all.high || !all.seen || !all.fixed || !all.symmetric || !all.clipped || !all.scores || !all.bits) {
     status = genai_status_out_of_memory();
     goto done;
   }
   for (size_t i = 0; i < n; i++) all.parent[i] = (int32_t)i;
   tie_pass_through(&all);
   fix_by_meaning(&all);
+  mark_scores(&all);
   GENAI_TRY_GOTO(status, collect_ranges(&all), done);
   clip_to_reach(&all);
   GENAI_TRY_GOTO(status, assign_activations(&all), done);

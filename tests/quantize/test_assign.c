@@ -312,6 +312,41 @@ static void test_rotations_between_norms_are_exact(void** state) {
   close_fixture(&s);
 }
 
+/* How much wider an encoding is than what calibration saw. */
+static double room(const setup* s, const ir_graph* graph, const char* name) {
+  const ir_tensor* tensor = ir_graph_find(graph, name);
+  float low, high;
+  assert_non_null(tensor);
+  assert_true(calibration_range(s->ranges, name, &low, &high));
+  low = fminf(low, 0); /* zero is always in */
+  high = fmaxf(high, 0);
+  return (double)tensor->encoding.scale * 65535 / (double)(high - low);
+}
+
+/* Texts longer than calibration's have larger queries, keys and scores. Rotated between norms there is room for them, elsewhere it would cost. */
+static void test_scores_have_room_where_the_stream_is_rotated_between_norms(void** state) {
+  (void)state;
+  static const char* const of_scores[] = {"layer0.attention.q_proj", "layer0.attention.q_rope.low", "layer0.attention.k_rope.first_cos",
+                                          "layer1.attention.k_norm", "layer1.attention.scores"};
+  static const char* const others[] = {"layer0.attention.o_proj", "layer1.feed_forward.up_proj", "lm_head"};
+  setup s;
+  recipe how = *recipe_at(0);
+  open_fixture("gemma3", &how, &s);
+  recipe_adapt(&how, s.source);
+  ir_graph* graph = build(&s, 1, &how);
+  assert_ok(quantize_graph(graph, s.ranges, &how, s.pool));
+  for (size_t i = 0; i < sizeof of_scores / sizeof of_scores[0]; i++) assert_true(room(&s, graph, of_scores[i]) >= 1.499);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) assert_true(fabs(room(&s, graph, others[i]) - 1.1) < 0.001);
+  ir_graph_destroy(graph);
+  close_fixture(&s);
+  open_fixture("llama", &how, &s);
+  graph = build(&s, 1, &how);
+  assert_ok(quantize_graph(graph, s.ranges, &how, s.pool));
+  assert_true(fabs(room(&s, graph, "layer1.attention.scores") - 1.1) < 0.001);
+  ir_graph_destroy(graph);
+  close_fixture(&s);
+}
+
 static bool same_feedback(const ir_tensor* a, const ir_tensor* b) {
   if (!a->feedback || !b->feedback) return a->feedback == b->feedback;
   size_t bytes = a->feedback->directions * a->source->cols * sizeof(float);
@@ -362,6 +397,7 @@ int main(void) {
       cmocka_unit_test(test_calibration_refuses),
       cmocka_unit_test(test_documents_begin_at_different_positions),
       cmocka_unit_test(test_rotations_between_norms_are_exact),
+      cmocka_unit_test(test_scores_have_room_where_the_stream_is_rotated_between_norms),
       cmocka_unit_test(test_calibration_as_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
