@@ -322,6 +322,14 @@ static inline const char* scratch_directory(void) {
   return path;
 }
 
+/* Group teardown. */
+static inline int remove_scratch(void** state) {
+  (void)state;
+  char line[128];
+  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
+  return system(line);
+}
+
 static inline genai_context* make_context(const char* const (*pairs)[2], size_t count, const genai_cancel* cancel) {
   genai_context_builder* builder;
   genai_context* context;

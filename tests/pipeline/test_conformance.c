@@ -463,13 +463,6 @@ static void the_stubs_compiler_and_runner_conform(void** state) {
   }
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_model_loader_conforms),

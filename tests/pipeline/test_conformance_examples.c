@@ -33,13 +33,6 @@ static void the_examples_runner_conforms(void** state) {
   compiler->vtable->destroy(compiler);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_examples_calibration_data_conforms),

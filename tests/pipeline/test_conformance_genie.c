@@ -20,13 +20,6 @@ static void qairts_compiler_and_runner_conform(void** state) {
   runner->vtable->destroy(runner);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(qairts_compiler_and_runner_conform),

@@ -303,13 +303,6 @@ static void no_call_prints_or_leaves_a_thread_or_an_open_file_behind(void** stat
   assert_int_equal(count_entries("/proc/self/fd"), descriptors);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_stage_has_a_name_and_only_delegates_to_its_strategy),

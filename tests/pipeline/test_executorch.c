@@ -338,13 +338,6 @@ static void the_upstream_reference_file_opens_and_runs(void** state) {
   session_close(opened);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_pipeline_built_from_the_registry_alone_runs_end_to_end),

@@ -286,12 +286,6 @@ static int begin(void** state) {
   return 0;
 }
 
-static int end(void** state) {
-  (void)state;
-  shell("rm -rf %s", scratch_directory());
-  return 0;
-}
-
 int main(int argc, char** argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   const struct CMUnitTest tests[] = {
@@ -305,5 +299,5 @@ int main(int argc, char** argv) {
       cmocka_unit_test(every_failed_allocation_of_a_program_for_the_gpu_is_an_error_and_leaks_nothing),
       cmocka_unit_test(failed_allocations_with_two_graphs_are_errors_and_leak_nothing),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, begin, remove_scratch);
 }

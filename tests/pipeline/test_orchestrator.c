@@ -571,13 +571,6 @@ static void every_failed_allocation_of_a_run_is_an_error_and_leaks_nothing(void*
   stubs_deinit(&s);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf %s", scratch_directory());
-  return system(command);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_unknown_stage_is_refused_with_the_valid_names),

@@ -639,5 +639,5 @@ int main(void) {
       cmocka_unit_test(any_failing_adapter_call_becomes_a_stage_error_that_keeps_its_cause),
       cmocka_unit_test(a_stage_error_from_an_adapter_passes_unchanged),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }

@@ -241,13 +241,6 @@ static void a_run_is_cancelled_from_another_thread(void** state) {
   stubs_deinit(&s);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(two_pipelines_at_once_give_the_results_of_two_in_a_row),

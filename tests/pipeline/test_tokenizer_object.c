@@ -93,13 +93,6 @@ static void every_failed_allocation_is_an_error(void** state) {
   genai_object_release(words);
 }
 
-static int remove_scratch(void** state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf %s", scratch_directory());
-  return system(line);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(text_becomes_ids_and_ids_text),
