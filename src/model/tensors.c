@@ -191,6 +191,9 @@ genai_status* tensors_check(model* self) {
     return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: the feed-forward size is missing", checkpoint_path(self->file));
   }
   GENAI_TRY(expect(self, SLOT_EMBEDDING, 0, "weight", self->vocab, self->hidden));
+  if (self->vocab == 0)
+    return genai_status_create(GENAI_ERROR_BAD_FILE, "%s: tensor \"%s\" has no rows; expected one for each token of the vocabulary",
+                               checkpoint_path(self->file), embedding->name);
   GENAI_TRY(expect_norm(self, SLOT_FINAL_NORM, 0, self->hidden));
   /* GGUF has no key for it: a file without an output matrix shares the embedding. In Hugging Face files one that is there counts even where
    * config.json says that the two are tied, as in transformers 5: some fine-tuned models keep the key of the model they began with. */

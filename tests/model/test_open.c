@@ -160,6 +160,16 @@ static void test_hyper_parameters_are_checked(void** state) {
   variant_fails("stablelm", GENAI_ERROR_UNSUPPORTED, "qk_layernorm is true", {"\"qk_layernorm\": false", "\"qk_layernorm\": true"});
 }
 
+/* Found by fuzzing: a file whose embedding has no rows says nothing of a vocabulary. */
+static void test_an_empty_vocabulary_is_refused(void** state) {
+  (void)state;
+  checkpoint* file;
+  model* m;
+  assert_ok(checkpoint_open(test_data("fuzz/model_fuzz/empty_vocabulary.gguf"), &file));
+  assert_fails(model_open(file, &m), GENAI_ERROR_BAD_FILE, "\"token_embd.weight\" has no rows");
+  checkpoint_close(file);
+}
+
 static void test_rotary_rules_are_checked(void** state) {
   (void)state;
   static const char* const plain = "\"rope_type\": \"default\"";
@@ -359,6 +369,7 @@ int main(void) {
       cmocka_unit_test(test_tensors_are_checked),
       cmocka_unit_test(test_head_size_is_not_hidden_over_heads),
       cmocka_unit_test(test_hyper_parameters_are_checked),
+      cmocka_unit_test(test_an_empty_vocabulary_is_refused),
       cmocka_unit_test(test_rotary_rules_are_checked),
       cmocka_unit_test(test_stop_ids_unite_all_files),
       cmocka_unit_test(test_decoder_inside_a_larger_model),
