@@ -59,7 +59,7 @@ SECONDS ?= 60
 fuzz: setup-test
 	cmake --preset asan
 	cmake --build --preset asan --parallel $(JOBS)
-	@set -o pipefail; GENAI_FUZZ_SECONDS=$(SECONDS) ctest --preset asan --label-regex fuzz --parallel 1 --verbose | grep -E '_fuzz: |tests passed|FAIL|ERROR'
+	@set -o pipefail; GENAI_FUZZ_SEED=0 GENAI_FUZZ_SECONDS=$(SECONDS) ctest --preset asan --label-regex fuzz --parallel 1 --verbose | grep -E '_fuzz: |tests passed|FAIL|ERROR'
 
 install: build
 	@cmake --build --preset release --parallel $(JOBS) --target genai_library
