@@ -92,6 +92,18 @@ static bool is_mask(const ir_tensor* tensor) {
   return tensor->role == IR_ROLE_MASK || tensor->role == IR_ROLE_MASK_SLIDING;
 }
 
+/* The scores that the operator adds a mask to; -1: it does something else. */
+static int32_t masked_scores(const ir_graph* graph, const ir_op* op) {
+  if (op->kind != IR_ADD) return -1;
+  if (is_mask(graph->tensors[op->inputs[0]])) return op->inputs[1];
+  return is_mask(graph->tensors[op->inputs[1]]) ? op->inputs[0] : -1;
+}
+
+/* Whether the operator multiplies by the static of this name. */
+static bool is_product_with(const ir_graph* graph, const ir_op* op, const char* name) {
+  return op->kind == IR_CONV2D && !strcmp(graph->tensors[op->inputs[1]]->name, name);
+}
+
 /* The mask's encoding is part of the .pte contract: 65535 means 0, 0 means -255. */
 static void fix_by_meaning(classes* all) {
   ir_graph* graph = all->graph;
@@ -122,7 +134,7 @@ static void mark_factor(classes* all, int32_t id) {
     all->scores[find_root(all->parent, id)] = true;
     if (graph->tensors[id]->producer < 0) return;
     const ir_op* op = graph->ops[graph->tensors[id]->producer];
-    if (op->kind == IR_CONV2D && strcmp(graph->tensors[op->inputs[1]]->name, MODEL_HADAMARD_WEIGHT)) return;
+    if (op->kind == IR_CONV2D && !is_product_with(graph, op, MODEL_HADAMARD_WEIGHT)) return;
     for (uint32_t i = 1; i < op->n_inputs && op->kind != IR_CONV2D; i++) mark_factor(all, op->inputs[i]);
     id = op->inputs[0];
   }
@@ -132,9 +144,8 @@ static void mark_scores(classes* all) {
   const ir_graph* graph = all->graph;
   if (!rotated_between_norms(graph)) return;
   for (uint32_t i = 0; i < graph->n_ops; i++) {
-    const ir_op* op = graph->ops[i];
-    if (op->kind != IR_ADD || !(is_mask(graph->tensors[op->inputs[0]]) || is_mask(graph->tensors[op->inputs[1]]))) continue;
-    mark_factor(all, is_mask(graph->tensors[op->inputs[0]]) ? op->inputs[1] : op->inputs[0]);
+    int32_t scores = masked_scores(graph, graph->ops[i]);
+    if (scores >= 0) mark_factor(all, scores);
   }
 }
 
@@ -161,10 +172,10 @@ static genai_status* collect_ranges(classes* all) {
   /* Scores after the mask: the scores' own range, and room below for "masked". Calibration saw the float mask there. */
   for (uint32_t i = 0; i < graph->n_ops; i++) {
     const ir_op* op = graph->ops[i];
-    if (op->kind != IR_ADD || !(is_mask(graph->tensors[op->inputs[0]]) || is_mask(graph->tensors[op->inputs[1]]))) continue;
-    int32_t scores = find_root(all->parent, is_mask(graph->tensors[op->inputs[0]]) ? op->inputs[1] : op->inputs[0]);
-    if (!all->seen[scores]) continue;
-    float margin = rotated_between_norms(graph) ? margin_of(all, scores) : 1.0f;
+    int32_t scores = masked_scores(graph, op);
+    if (scores >= 0) scores = find_root(all->parent, scores);
+    if (scores < 0 || !all->seen[scores]) continue;
+    float margin = all->scores[scores] ? margin_of(all, scores) : 1.0f;
     fix(all, op->output, all->low[scores] * margin - MASK_DISTANCE, all->high[scores] * margin);
   }
   return NULL;
@@ -213,9 +224,7 @@ static ir_encoding symmetric_encoding(float low, float high, uint32_t bits) {
 }
 
 static bool is_rotated(const ir_graph* graph, const ir_tensor* tensor) {
-  if (tensor->producer < 0) return false;
-  const ir_op* op = graph->ops[tensor->producer];
-  return op->kind == IR_CONV2D && !strcmp(graph->tensors[op->inputs[1]]->name, ROTATION_WEIGHT);
+  return tensor->producer >= 0 && is_product_with(graph, graph->ops[tensor->producer], ROTATION_WEIGHT);
 }
 
 static genai_status* assign_activations(classes* all) {

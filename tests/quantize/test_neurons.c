@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "causal_inputs.h"
 #include "cpu/cpu.h"
 #include "quantize/calibration.h"
 #include "quantize/neurons.h"
@@ -72,13 +73,7 @@ static void run_and_compare(const fixture* f, ir_graph* graph, const int32_t* id
   assert_ok(cpu_executor_create(graph, &cpu, &exec));
   int32_t positions[64];
   float mask[64 * 64], sliding[64 * 64];
-  for (uint32_t i = 0; i < n; i++) {
-    positions[i] = (int32_t)i;
-    for (uint32_t j = 0; j < n; j++) {
-      mask[i * n + j] = j <= i ? 0.0f : -60000.0f;
-      sliding[i * n + j] = j <= i && i - j < f->info.sliding_window ? 0.0f : -60000.0f;
-    }
-  }
+  fill_causal_inputs(n, f->info.sliding_window, positions, mask, sliding);
   const void* inputs[4];
   for (uint32_t i = 0; i < exec->n_inputs; i++) {
     ir_role role = exec->inputs[i].role;

@@ -4,10 +4,24 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "causal_inputs.h"
 #include "cpu/cpu.h"
 #include "ir/rotation.h"
 #include "quantize/quantize.h"
 #include "support.h"
+
+/* By columns R^T I must be what `rows`, the first rows of R, are by rows. */
+static void check_columns(const rotation* r, const float* rows, uint32_t n, uint32_t width) {
+  float* columns = mem_calloc((size_t)n * width, sizeof *columns);
+  float* scratch = mem_calloc(rotation_scratch(r) * width, sizeof *scratch);
+  for (uint32_t c = 0; c < width; c++) columns[(size_t)c * width + c] = 1;
+  rotation_apply_columns(r, columns, width, scratch);
+  for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t c = 0; c < width; c++) assert_true(fabsf(columns[(size_t)i * width + c] - rows[(size_t)c * n + i]) < 1e-6f);
+  }
+  mem_free(columns);
+  mem_free(scratch);
+}
 
 static void test_matrix_is_orthogonal_and_flat(void** state) {
   (void)state;
@@ -31,17 +45,7 @@ static void test_matrix_is_orthogonal_and_flat(void** state) {
     }
     assert_true(worst < 1e-5);
     assert_true((double)largest <= 1.42 / sqrt(n)); /* a Hartley entry is at most sqrt(2) / sqrt(m) */
-    /* The same by columns: R^T I. */
-    uint32_t width = n < 5 ? n : 5;
-    float* columns = mem_calloc((size_t)n * width, sizeof *columns);
-    float* scratch = mem_calloc(rotation_scratch(r) * width, sizeof *scratch);
-    for (uint32_t c = 0; c < width; c++) columns[(size_t)c * width + c] = 1;
-    rotation_apply_columns(r, columns, width, scratch);
-    for (uint32_t i = 0; i < n; i++) {
-      for (uint32_t c = 0; c < width; c++) assert_true(fabsf(columns[(size_t)i * width + c] - matrix[(size_t)c * n + i]) < 1e-6f);
-    }
-    mem_free(columns);
-    mem_free(scratch);
+    check_columns(r, matrix, n, n < 5 ? n : 5);
     mem_free(matrix);
     rotation_destroy(r);
   }
@@ -71,17 +75,7 @@ static void test_flat_matrix(void** state) {
       }
       for (uint32_t k = 0; k < n; k++) assert_true(fabs(fabs((double)rows[(size_t)i * n + k]) * sqrt(n) - 1) < 1e-5);
     }
-    if (step == 1) { /* the same by columns: R^T I */
-      float* columns = mem_calloc(n, (size_t)n * sizeof *columns);
-      float* scratch = mem_calloc(rotation_scratch(r), (size_t)n * sizeof *scratch);
-      for (uint32_t i = 0; i < n; i++) columns[(size_t)i * n + i] = 1;
-      rotation_apply_columns(r, columns, n, scratch);
-      for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < n; k++) assert_true(fabsf(columns[(size_t)k * n + i] - rows[(size_t)i * n + k]) < 1e-6f);
-      }
-      mem_free(columns);
-      mem_free(scratch);
-    }
+    if (step == 1) check_columns(r, rows, n, n);
     mem_free(rows);
     rotation_destroy(r);
   }
@@ -140,13 +134,7 @@ static bool check_fixture(const char* name) {
   model_get_info(source, &info);
   int32_t positions[64];
   float mask[64 * 64], sliding[64 * 64];
-  for (uint32_t i = 0; i < n; i++) {
-    positions[i] = (int32_t)i;
-    for (uint32_t j = 0; j < n; j++) {
-      mask[i * n + j] = j <= i ? 0.0f : -60000.0f;
-      sliding[i * n + j] = j <= i && i - j < info.sliding_window ? 0.0f : -60000.0f;
-    }
-  }
+  fill_causal_inputs(n, info.sliding_window, positions, mask, sliding);
   const void* inputs[4];
   for (uint32_t i = 0; i < exec->n_inputs; i++) {
     ir_role role = exec->inputs[i].role;
